@@ -1,0 +1,102 @@
+//! The methods at run time, each a file: its data, its checks, its tensors, its evaluation.
+//!
+//! To add a method: a file here with a struct that has `check`, `write`, `read`, `deform` and `cost`, and a line in
+//! each `match` below.
+
+mod dual_quaternion;
+mod linear_blend;
+
+pub use dual_quaternion::DualQuaternion;
+pub use linear_blend::LinearBlend;
+
+use crate::file::{TensorReader, TensorWriter};
+use crate::{Character, ModelError, PosedSkeleton};
+
+/// How a pose becomes vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deformer {
+    /// `v = Σ w_b T_b v̂` with the character's own weights (SSD); rigid binding is the case of one weight.
+    LinearBlend(LinearBlend),
+    /// Dual quaternions with the character's own weights.
+    DualQuaternion(DualQuaternion),
+}
+
+/// Memory that a deformer reuses from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub struct Scratch {
+    /// Dual quaternions, (real, dual) a bone.
+    pub(crate) dual: Vec<[glam::Quat; 2]>,
+}
+
+/// What a frame costs, by counting (an addition, a multiplication and a comparison count one each; a fused
+/// multiply-add two).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Floating-point operations a frame.
+    pub flops: u64,
+    /// Bytes of model data that a frame reads.
+    pub bytes: u64,
+}
+
+impl Deformer {
+    /// The kind's name in files.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::LinearBlend(_) => LinearBlend::KIND,
+            Self::DualQuaternion(_) => DualQuaternion::KIND,
+        }
+    }
+
+    /// Refuses sizes and indices that do not fit the character.
+    pub fn check(&self, character: &Character) -> Result<(), ModelError> {
+        match self {
+            Self::LinearBlend(d) => d.check(character),
+            Self::DualQuaternion(d) => d.check(character),
+        }
+    }
+
+    /// What a frame costs.
+    #[must_use]
+    pub fn cost(&self, character: &Character) -> Cost {
+        match self {
+            Self::LinearBlend(d) => d.cost(character),
+            Self::DualQuaternion(d) => d.cost(character),
+        }
+    }
+
+    pub(crate) fn scratch(&self, character: &Character) -> Scratch {
+        match self {
+            Self::LinearBlend(d) => d.scratch(character),
+            Self::DualQuaternion(d) => d.scratch(character),
+        }
+    }
+
+    pub(crate) fn deform(
+        &self,
+        character: &Character,
+        posed: &PosedSkeleton,
+        scratch: &mut Scratch,
+        out: &mut [[f32; 3]],
+    ) {
+        match self {
+            Self::LinearBlend(d) => d.deform(character, posed, scratch, out),
+            Self::DualQuaternion(d) => d.deform(character, posed, scratch, out),
+        }
+    }
+
+    pub(crate) fn write(&self, writer: &mut TensorWriter) {
+        match self {
+            Self::LinearBlend(d) => d.write(writer),
+            Self::DualQuaternion(d) => d.write(writer),
+        }
+    }
+
+    pub(crate) fn read(kind: &str, reader: &TensorReader) -> Result<Self, ModelError> {
+        match kind {
+            LinearBlend::KIND => LinearBlend::read(reader).map(Self::LinearBlend),
+            DualQuaternion::KIND => DualQuaternion::read(reader).map(Self::DualQuaternion),
+            other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
+        }
+    }
+}

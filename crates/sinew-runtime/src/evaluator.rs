@@ -1,0 +1,29 @@
+//! Model + pose → vertices, again and again, without allocating.
+
+use glam::Affine3A;
+
+use crate::deform::Scratch;
+use crate::{Model, PosedSkeleton};
+
+/// Poses a model. Owns its scratch memory, borrows the model; one per thread.
+pub struct Evaluator<'model> {
+    model: &'model Model,
+    posed: PosedSkeleton,
+    scratch: Scratch,
+}
+
+impl<'model> Evaluator<'model> {
+    /// Prepares scratch memory for `model`.
+    #[must_use]
+    pub fn new(model: &'model Model) -> Self {
+        Self { model, posed: PosedSkeleton::new(&model.character), scratch: model.deformer.scratch(&model.character) }
+    }
+
+    /// Vertex positions for a pose: global bone transforms in the order of the model's bones. Panics if `pose` does not
+    /// have the model's number of bones or `positions` its number of vertices.
+    pub fn positions(&mut self, pose: &[Affine3A], positions: &mut [[f32; 3]]) {
+        assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
+        self.posed.set(pose);
+        self.model.deformer.deform(&self.model.character, &self.posed, &mut self.scratch, positions);
+    }
+}

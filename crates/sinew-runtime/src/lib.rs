@@ -1,0 +1,31 @@
+//! A learned skin at run time: [`Model`] is plain data, [`Evaluator`] poses it.
+//!
+//! ```no_run
+//! use sinew_runtime::{Evaluator, Model};
+//! let model = Model::read("character.sinew".as_ref())?;
+//! let mut evaluator = Evaluator::new(&model);
+//! let pose: Vec<glam::Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();
+//! let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+//! evaluator.positions(&pose, &mut positions);
+//! # Ok::<(), sinew_runtime::ModelError>(())
+//! ```
+//!
+//! A model knows nothing of how it was fitted, nor of other tools' files. Poses are global bone transforms, in the
+//! order of [`Character::bones`]; the evaluator works in the root bone's own frame, so that a rigid motion of the
+//! whole character moves the result by exactly that motion.
+
+mod character;
+pub mod deform;
+mod error;
+mod evaluator;
+mod file;
+mod model;
+mod posed;
+
+pub use character::{Bone, Character, Polygons, Skin};
+pub use deform::Deformer;
+pub use error::ModelError;
+pub use evaluator::Evaluator;
+pub use file::FORMAT_VERSION;
+pub use model::{Metadata, Model};
+pub use posed::PosedSkeleton;

@@ -1,0 +1,38 @@
+//! A learned skin as plain data.
+
+use std::collections::BTreeMap;
+
+use crate::{Character, Deformer, ModelError};
+
+/// What a model says of itself: where it comes from and how well it fits.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metadata {
+    /// The method's name on the command line, e.g. `rr`.
+    pub method: String,
+    /// The examples it was fitted to, as the user named them.
+    pub source: String,
+    /// Error figures by name, e.g. `train.ee_percent`.
+    pub figures: BTreeMap<String, f64>,
+    /// Anything else a method wants to tell, as words by name.
+    pub notes: BTreeMap<String, String>,
+}
+
+/// A learned skin: the character it belongs to and the method that deforms it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// Rest mesh, skeleton, plain weights.
+    pub character: Character,
+    /// How a pose becomes vertices.
+    pub deformer: Deformer,
+    /// Where it comes from.
+    pub metadata: Metadata,
+}
+
+impl Model {
+    /// Puts a model together; refuses parts that do not fit.
+    pub fn new(character: Character, deformer: Deformer, metadata: Metadata) -> Result<Self, ModelError> {
+        character.check()?;
+        deformer.check(&character)?;
+        Ok(Self { character, deformer, metadata })
+    }
+}

@@ -1,0 +1,75 @@
+//! A pose prepared for the deformers: everything in the root bone's own frame.
+
+use glam::{Affine3A, Mat3A};
+
+use crate::Character;
+
+/// The skinning transforms of one pose, in the root's frame and in the world. Reused from frame to frame.
+#[derive(Debug, Clone)]
+pub struct PosedSkeleton {
+    root: usize,
+    /// `Ĝ_b⁻¹`, (J).
+    inverse_rest: Vec<Affine3A>,
+    /// The root's rest frame F̂.
+    pub rest_frame: Affine3A,
+    /// The root's posed frame F.
+    pub frame: Affine3A,
+    /// `F⁻¹ G_b Ĝ_b⁻¹ F̂`, (J): rest to posed, both in the root's frame.
+    pub relative: Vec<Affine3A>,
+    /// `G_b Ĝ_b⁻¹`, (J): rest to posed, both in the world.
+    pub world: Vec<Affine3A>,
+}
+
+impl PosedSkeleton {
+    /// Room for the poses of `character`, standing in its rest pose.
+    #[must_use]
+    pub fn new(character: &Character) -> Self {
+        let root = character.root();
+        let rest_frame = rigid_part(character.bones[root].rest);
+        let bones = character.bones.len();
+        Self {
+            root,
+            inverse_rest: character.bones.iter().map(|bone| bone.rest.inverse()).collect(),
+            rest_frame,
+            frame: rest_frame,
+            relative: vec![Affine3A::IDENTITY; bones],
+            world: vec![Affine3A::IDENTITY; bones],
+        }
+    }
+
+    /// Takes a pose: global bone transforms G_b, (J). Panics if there are not J of them.
+    pub fn set(&mut self, pose: &[Affine3A]) {
+        assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
+        self.frame = rigid_part(pose[self.root]);
+        let inverse_frame = self.frame.inverse();
+        for (b, &global) in pose.iter().enumerate() {
+            self.world[b] = global * self.inverse_rest[b];
+            self.relative[b] = inverse_frame * self.world[b] * self.rest_frame;
+        }
+    }
+}
+
+/// The rotation and translation of `transform`; the f32 twin of `sinew_examples::rigid_part`.
+pub(crate) fn rigid_part(transform: Affine3A) -> Affine3A {
+    Affine3A { matrix3: nearest_rotation(transform.matrix3), translation: transform.translation }
+}
+
+/// The rotation nearest to `m` (to `−m` if `m` mirrors), by Newton's iteration for the polar factor; the identity if
+/// `m` is singular.
+pub(crate) fn nearest_rotation(m: Mat3A) -> Mat3A {
+    let scale = m.x_axis.length().max(m.y_axis.length()).max(m.z_axis.length());
+    if scale == 0.0 || !scale.is_finite() || (m.determinant() / (scale * scale * scale)).abs() < 1e-6 {
+        return Mat3A::IDENTITY;
+    }
+    let mut q = m * (1.0 / scale);
+    // f32 carries 24 bits, and the error squares with each step once below one.
+    for _ in 0..24 {
+        let next = (q + q.inverse().transpose()) * 0.5;
+        let change = (next - q).to_cols_array().iter().fold(0.0_f32, |most, c| most.max(c.abs()));
+        q = next;
+        if change < 1e-7 {
+            break;
+        }
+    }
+    if q.determinant() < 0.0 { q * -1.0 } else { q }
+}
