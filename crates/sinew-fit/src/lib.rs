@@ -1,1 +1,30 @@
-//! Stub.
+//! Examples → model. One method a file in [`methods`]; solvers and geometry beneath them.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let examples: sinew_examples::Examples = unimplemented!();
+//! use sinew_fit::{Method, Quiet, Training, fit};
+//! let training = Training::new(&examples, &examples.split().train)?;
+//! let fitted = fit(&training, &Method::by_name("ssd").unwrap(), &Quiet)?;
+//! fitted.model.write("character.sinew".as_ref())?;
+//! # Ok(()) }
+//! ```
+//!
+//! Fitting is in f64 and in the root bone's own frame ([`Training`]); the model is f32, and [`to_model`] is the one
+//! place where the one becomes the other. The same input gives the same bytes with one thread or many: work is
+//! parallel over independent items and every sum has a fixed order.
+
+mod error;
+mod method;
+pub mod methods;
+mod progress;
+mod report;
+pub mod solve;
+pub mod to_model;
+mod training;
+
+pub use error::FitError;
+pub use method::{METHODS, Method, MethodInfo, fit};
+pub use progress::{Progress, Quiet};
+pub use report::{FitReport, Fitted};
+pub use training::Training;

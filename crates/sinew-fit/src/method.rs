@@ -1,0 +1,93 @@
+//! The methods by name, and the one function that fits any of them.
+
+use sinew_runtime::{Deformer, deform};
+
+use crate::methods::ssd::{self, SsdParams};
+use crate::to_model;
+use crate::{FitError, FitReport, Fitted, Progress, Training};
+
+/// A method with its parameters.
+#[derive(Debug, Clone)]
+pub enum Method {
+    /// Every vertex follows its best single bone.
+    Rigid,
+    /// Linear blend skinning.
+    Ssd(SsdParams),
+    /// Dual quaternions with linear blend skinning's weights.
+    Dqs(SsdParams),
+}
+
+/// What the command line, the reports and the help say of a method.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodInfo {
+    /// The name on the command line.
+    pub name: &'static str,
+    /// The name in tables.
+    pub title: &'static str,
+    /// One line for the help.
+    pub summary: &'static str,
+    /// The method with its default parameters.
+    pub default: fn() -> Method,
+}
+
+/// Every method, in the order in which tables list them.
+pub const METHODS: &[MethodInfo] = &[
+    MethodInfo {
+        name: "rigid",
+        title: "Best single bone",
+        summary: "every vertex follows the one bone that fits it best",
+        default: || Method::Rigid,
+    },
+    MethodInfo {
+        name: "ssd",
+        title: "Linear blend skinning",
+        summary: "linear blend skinning (SSD), weights fitted by non-negative least squares",
+        default: || Method::Ssd(SsdParams::default()),
+    },
+    MethodInfo {
+        name: "dqs",
+        title: "Dual quaternions",
+        summary: "dual quaternion skinning with the weights of ssd",
+        default: || Method::Dqs(SsdParams::default()),
+    },
+];
+
+impl Method {
+    /// The method called `name`, with its default parameters.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        METHODS.iter().find(|info| info.name == name).map(|info| (info.default)())
+    }
+
+    /// The method's name on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rigid => "rigid",
+            Self::Ssd(_) => "ssd",
+            Self::Dqs(_) => "dqs",
+        }
+    }
+}
+
+/// Fits `method` to the training frames. Every model also carries plain skinning weights to fall back on.
+pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
+    let mut report = FitReport::default();
+    let (skin, deformer) = match method {
+        Method::Rigid => {
+            let skin = ssd::fit(training, &SsdParams { influences: 1 }, progress)?;
+            (skin, Deformer::LinearBlend(deform::LinearBlend))
+        }
+        Method::Ssd(params) => {
+            let skin = ssd::fit(training, params, progress)?;
+            (skin, Deformer::LinearBlend(deform::LinearBlend))
+        }
+        Method::Dqs(params) => {
+            let skin = ssd::fit(training, params, progress)?;
+            (skin, Deformer::DualQuaternion(deform::DualQuaternion))
+        }
+    };
+    report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));
+    let model = to_model::model(training, &skin, deformer, method.name())?;
+    Ok(Fitted { model, report })
+}

@@ -1,0 +1,41 @@
+//! What a fit says of itself.
+
+use sinew_runtime::Model;
+
+/// A model and the report of its fit.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// How the fit went.
+    pub report: FitReport,
+}
+
+/// How a fit went: what it chose, how the residual fell, what to beware of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FitReport {
+    /// What the fit chose or found, as (name, words) in order: "influences", "proxy bones", "lambda".
+    pub findings: Vec<(String, String)>,
+    /// Iterative stages: (name, residual after each iteration, why it stopped).
+    pub iterations: Vec<Iterations>,
+    /// What the user should know: joints that were not exercised, poses alike, limits that were hit.
+    pub warnings: Vec<String>,
+}
+
+/// The course of an iterative stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Iterations {
+    /// The stage's name.
+    pub name: String,
+    /// The residual after each iteration.
+    pub residuals: Vec<f64>,
+    /// Why it stopped.
+    pub stopped: &'static str,
+}
+
+impl FitReport {
+    /// Adds a finding.
+    pub fn found(&mut self, name: &str, words: impl std::fmt::Display) {
+        self.findings.push((name.into(), words.to_string()));
+    }
+}

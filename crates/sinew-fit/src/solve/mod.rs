@@ -1,0 +1,3 @@
+//! Small solvers that the methods share.
+
+pub mod simplex;

@@ -1,0 +1,63 @@
+//! Where f64 becomes f32: the fit's results as a run-time model.
+
+use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
+use sinew_runtime::{Bone, Character, Deformer, Metadata, Model, Polygons, Skin};
+
+use crate::methods::ssd::SparseWeights;
+use crate::{FitError, Training};
+
+/// The model of a fit: the character of `training` with `skin` to fall back on, deformed by `deformer`.
+pub fn model(training: &Training, skin: &SparseWeights, deformer: Deformer, method: &str) -> Result<Model, FitError> {
+    let metadata = Metadata { method: method.into(), ..Metadata::default() };
+    Ok(Model::new(character(training, skin), deformer, metadata)?)
+}
+
+fn character(training: &Training, skin: &SparseWeights) -> Character {
+    let mesh = &training.mesh;
+    Character {
+        rest_positions: mesh.vertices().iter().map(|&v| position(v)).collect(),
+        triangles: mesh.triangles().to_vec(),
+        polygons: mesh.polygons().map(|p| Polygons { counts: p.counts.clone(), vertices: p.vertices.clone() }),
+        uvs: mesh.uvs().map(<[_]>::to_vec),
+        bones: training
+            .skeleton
+            .bones()
+            .iter()
+            .map(|bone| Bone { name: bone.name.clone(), parent: bone.parent, rest: transform(bone.rest) })
+            .collect(),
+        skin: self::skin(skin),
+        fps: training.fps.map(|fps| fps as f32),
+    }
+}
+
+/// Sparse weights in rows of equal width.
+#[must_use]
+pub fn skin(weights: &SparseWeights) -> Skin {
+    let width = weights.vertices.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    let mut skin = Skin { width, joints: Vec::new(), weights: Vec::new() };
+    for pairs in &weights.vertices {
+        let filled = pairs.iter().copied().chain(std::iter::repeat((0, 0.0))).take(width);
+        for (joint, weight) in filled {
+            skin.joints.push(u16::try_from(joint).expect("a model has at most 65,536 joints"));
+            skin.weights.push(weight as f32);
+        }
+    }
+    skin
+}
+
+/// A point in f32.
+#[must_use]
+pub fn position(p: DVec3) -> [f32; 3] {
+    p.as_vec3().to_array()
+}
+
+/// An affine transform in f32.
+#[must_use]
+pub fn transform(t: DAffine3) -> Affine3A {
+    let DMat3 { x_axis, y_axis, z_axis } = t.matrix3;
+    let column = |c: DVec3| Vec3A::from(c.as_vec3());
+    Affine3A {
+        matrix3: Mat3A::from_cols(column(x_axis), column(y_axis), column(z_axis)),
+        translation: column(t.translation),
+    }
+}
