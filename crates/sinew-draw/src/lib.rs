@@ -1,1 +1,1 @@
-//! Stub.
+//! A learned skin on the GPU.

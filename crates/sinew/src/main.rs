@@ -1,1 +1,40 @@
-fn main() {}
+//! The `sinew` program. Flags are parsed literally ([`cli`]), resolved in each command's file ([`commands`]), and end in
+//! library calls. Tables go to stdout, progress and warnings to stderr; exit 0 done, 1 a stated threshold missed, 2 an error.
+
+mod cli;
+mod commands;
+mod load;
+mod output;
+mod predict;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// How a command ended, if not with an error.
+pub enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// It ran, but a threshold that the user stated was missed.
+    ThresholdMissed,
+}
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    match cli.run() {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::ThresholdMissed) => ExitCode::from(1),
+        // The reader of a pipe may stop early (`sinew data --list | head`): not an error.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(pipe))
+}

@@ -1,0 +1,42 @@
+//! The command line as a whole: global flags and the list of commands.
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+
+use crate::{Outcome, commands};
+
+/// Learns a real-time character skin from example poses.
+///
+/// Give sinew a few dozen (skeleton pose, deformed mesh) pairs; it fits a model that costs about as much per frame as
+/// plain skinning and looks like the source.
+#[derive(Parser)]
+#[command(version, max_term_width = 100, after_help = "Start with `sinew demo`.")]
+pub struct Cli {
+    /// Threads to use (default: all cores). The result is the same whatever the number.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Inspect(commands::inspect::Args),
+    Fit(commands::fit::Args),
+    Measure(commands::measure::Args),
+}
+
+impl Cli {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<Outcome> {
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+            pool.build_global().context("cannot start the threads")?;
+        }
+        match self.command {
+            Command::Inspect(args) => commands::inspect::run(args),
+            Command::Fit(args) => commands::fit::run(args),
+            Command::Measure(args) => commands::measure::run(args),
+        }
+    }
+}

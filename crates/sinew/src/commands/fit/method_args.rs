@@ -1,0 +1,35 @@
+//! The flags that choose a method and its parameters; shared by every command that fits.
+
+use sinew_fit::methods::ssd::SsdParams;
+use sinew_fit::{METHODS, Method};
+
+/// A method and its parameters. A flag that is not given takes the library's default.
+#[derive(clap::Args, Debug, Clone)]
+pub struct MethodArgs {
+    /// The method; `--help` lists them.
+    #[arg(long, default_value = "ssd", value_parser = method_names(), help_heading = "Method")]
+    pub method: String,
+    /// Bones a vertex at most [default: 4].
+    #[arg(long, value_name = "N", help_heading = "Method")]
+    pub influences: Option<usize>,
+}
+
+impl MethodArgs {
+    /// The method with its parameters; a flag that the method does not know is an error, not ignored.
+    pub fn method(&self) -> anyhow::Result<Method> {
+        let mut method =
+            Method::by_name(&self.method).ok_or_else(|| anyhow::anyhow!("there is no method `{}`", self.method))?;
+        if let Some(influences) = self.influences {
+            match &mut method {
+                Method::Ssd(params) | Method::Dqs(params) => *params = SsdParams { influences },
+                Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
+            }
+        }
+        Ok(method)
+    }
+}
+
+fn method_names() -> clap::builder::PossibleValuesParser {
+    let value = |info: &sinew_fit::MethodInfo| clap::builder::PossibleValue::new(info.name).help(info.summary);
+    METHODS.iter().map(value).collect::<Vec<_>>().into()
+}

@@ -1,0 +1,62 @@
+//! `sinew measure`: how far a model is from the truth.
+
+use std::path::PathBuf;
+
+use sinew_examples::FrameSelection;
+use sinew_runtime::Model;
+
+use crate::{Outcome, load, output, predict};
+
+/// Measure a model against true meshes: enveloping error, E_RMS, largest and 95th-percentile distance, normals.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sinew measure arm.sinew arm.npz --frames test
+  sinew measure arm.sinew arm.npz --frames all --json arm.json --at-most-ee 15")]
+pub struct Args {
+    /// The model.
+    model: PathBuf,
+    /// Examples with the same mesh and skeleton.
+    examples: PathBuf,
+    /// The frames to measure: train, test, all, 0,5,10, 0..40 or every:5.
+    #[arg(long, default_value = "test", value_name = "FRAMES")]
+    frames: FrameSelection,
+    /// Exit with status 1 if the enveloping error is above this many percent.
+    #[arg(long, value_name = "PERCENT")]
+    at_most_ee: Option<f64>,
+    /// Also write the measures as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Measures and prints.
+pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
+    let examples = load::examples(&args.examples)?;
+    let frames = args.frames.resolve(examples.split(), examples.frame_count())?;
+    let measures = predict::measure(&model, &examples, &frames)?;
+    let row = |name: &str, value: String, meaning: &str| vec![name.into(), value, meaning.into()];
+    output::table(
+        &["measure", "value", ""],
+        vec![
+            row("method", model.metadata.method.clone(), ""),
+            row("frames", format!("{} ({})", measures.frames, args.frames), ""),
+            row("EE", format!("{:.3} %", measures.ee_percent), "of the best rigid binding's error"),
+            row(
+                "E_RMS",
+                format!("{:.3}", measures.e_rms),
+                &format!("thousandths of {:.4} m, half the rest diagonal", measures.e_rms_normaliser),
+            ),
+            row("rms", format!("{:.4} %", measures.rms_percent), "of the rest diagonal"),
+            row("max", format!("{:.4} %", measures.max_percent), "of the rest diagonal"),
+            row("p95", format!("{:.4} %", measures.p95_percent), "of the rest diagonal"),
+            row("normals", format!("{:.3}°", measures.normal_mean_degrees), "mean deviation"),
+        ],
+    )?;
+    if let Some(path) = &args.json {
+        let mut json = serde_json::to_value(measures)?;
+        json["method"] = model.metadata.method.clone().into();
+        output::json(path, &json)?;
+    }
+    let missed = args.at_most_ee.is_some_and(|limit| measures.ee_percent > limit);
+    Ok(if missed { Outcome::ThresholdMissed } else { Outcome::Done })
+}
