@@ -14,7 +14,9 @@
 //! place where the one becomes the other. The same input gives the same bytes with one thread or many: work is
 //! parallel over independent items and every sum has a fixed order.
 
+pub mod cross_validation;
 mod error;
+pub mod exercised;
 mod method;
 pub mod methods;
 mod progress;

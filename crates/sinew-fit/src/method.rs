@@ -3,8 +3,8 @@
 use sinew_runtime::{Deformer, deform};
 
 use crate::methods::ssd::{self, SsdParams};
-use crate::to_model;
 use crate::{FitError, FitReport, Fitted, Progress, Training};
+use crate::{exercised, to_model};
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Method {
 
 /// Fits `method` to the training frames. Every model also carries plain skinning weights to fall back on.
 pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
-    let mut report = FitReport::default();
+    let mut report = FitReport { warnings: exercised::warnings(training), ..FitReport::default() };
     let (skin, deformer) = match method {
         Method::Rigid => {
             let skin = ssd::fit(training, &SsdParams { influences: 1 }, progress)?;

@@ -1,0 +1,117 @@
+//! Cross-validation over the training poses: how every method chooses what the examples alone cannot tell it.
+//!
+//! Up to [`LEAVE_ONE_OUT_LIMIT`] poses each pose is held out once (leave-one-out); with more, pose e belongs to fold
+//! `e mod FOLDS`. Neighbouring frames of a clip so fall into different folds, and a joint that moves in one stretch of
+//! an exercise only is never held out as a whole. Nothing is random: the same examples give the same choice.
+
+use glam::DVec3;
+use rayon::prelude::*;
+
+use crate::{FitError, Training};
+
+/// Up to this many poses each is held out by itself: every pose counts when there are few.
+pub const LEAVE_ONE_OUT_LIMIT: usize = 12;
+
+/// The number of folds beyond that. Five fits see 80 % of the poses each, close to what the final fit sees.
+pub const FOLDS: usize = 5;
+
+/// A split of the training poses, as indices into them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fold {
+    /// The poses to fit.
+    pub fit: Vec<usize>,
+    /// The poses to predict.
+    pub held_out: Vec<usize>,
+}
+
+/// The folds over `poses` poses; none if there are fewer than two, for then nothing can be held out.
+#[must_use]
+pub fn folds(poses: usize) -> Vec<Fold> {
+    if poses < 2 {
+        return Vec::new();
+    }
+    let count = if poses <= LEAVE_ONE_OUT_LIMIT { poses } else { FOLDS };
+    let fold = |k: usize| Fold {
+        fit: (0..poses).filter(|e| e % count != k).collect(),
+        held_out: (0..poses).filter(|e| e % count == k).collect(),
+    };
+    (0..count).map(fold).collect()
+}
+
+/// What cross-validation found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The candidate with the least error; of equal ones the first.
+    pub best: usize,
+    /// Σ over the held-out poses of the weighted squared error, one a candidate; empty if there were no folds.
+    pub squared_errors: Vec<f64>,
+}
+
+/// Chooses among `candidates` ≥ 1 candidates. `score(kept, held_out)` fits every candidate to `kept` and returns each
+/// one's squared error on `held_out` ([`squared_error`]). List the safest candidate first: it is chosen when there
+/// are too few poses to tell.
+pub fn choose(
+    training: &Training,
+    candidates: usize,
+    score: impl Fn(&Training, &Training) -> Result<Vec<f64>, FitError> + Sync,
+) -> Result<Choice, FitError> {
+    let folds = folds(training.pose_count());
+    if candidates < 2 || folds.is_empty() {
+        return Ok(Choice { best: 0, squared_errors: Vec::new() });
+    }
+    let scores: Vec<Vec<f64>> = folds
+        .par_iter()
+        .map(|fold| score(&training.subset(&fold.fit), &training.subset(&fold.held_out)))
+        .collect::<Result<_, _>>()?;
+    let squared_errors: Vec<f64> = (0..candidates).map(|c| scores.iter().map(|fold| fold[c]).sum()).collect();
+    Ok(Choice { best: least(&squared_errors), squared_errors })
+}
+
+/// `Σ_e a_e Σ_v ‖predicted_v^e − v^e‖²` over the poses of `held_out`; `predicted` is (N)(V).
+#[must_use]
+pub fn squared_error(held_out: &Training, predicted: &[Vec<DVec3>]) -> f64 {
+    let pose = |e: usize| {
+        let pairs = predicted[e].iter().zip(&held_out.vertices[e]);
+        held_out.pose_weights[e] * pairs.map(|(a, b)| a.distance_squared(*b)).sum::<f64>()
+    };
+    (0..held_out.pose_count()).map(pose).sum()
+}
+
+/// The index of the least number; the first of equal ones, and NaN is never least.
+#[must_use]
+pub fn least(values: &[f64]) -> usize {
+    let mut best = 0;
+    for (index, &value) in values.iter().enumerate() {
+        if value < values[best] || values[best].is_nan() {
+            best = index;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pose_is_held_out_exactly_once() {
+        for poses in 2..40 {
+            let folds = folds(poses);
+            assert_eq!(folds.len(), if poses <= LEAVE_ONE_OUT_LIMIT { poses } else { FOLDS });
+            let mut seen = vec![0; poses];
+            for fold in &folds {
+                assert_eq!(fold.fit.len() + fold.held_out.len(), poses);
+                assert!(fold.held_out.iter().all(|e| !fold.fit.contains(e)));
+                fold.held_out.iter().for_each(|&e| seen[e] += 1);
+            }
+            assert!(seen.iter().all(|&count| count == 1));
+        }
+        assert!(folds(0).is_empty() && folds(1).is_empty());
+    }
+
+    #[test]
+    fn the_first_of_equal_numbers_is_least_and_nan_never_is() {
+        assert_eq!(least(&[2.0, 1.0, 1.0]), 1);
+        assert_eq!(least(&[f64::NAN, 3.0, f64::NAN]), 1);
+    }
+}
