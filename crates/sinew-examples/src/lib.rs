@@ -8,6 +8,7 @@
 //! `T_b = G_b · Ĝ_b⁻¹`, posed global times inverse rest global. Index letters: `v` vertex, `f` face,
 //! `b` bone, `p` proxy bone, `e` example.
 
+pub mod datasets;
 mod error;
 mod examples;
 mod frames;
