@@ -329,7 +329,7 @@ impl Section {
         for bend in &self.bends {
             let depth = across.dot(bend.inward);
             let sideways = across - bend.inward * depth;
-            let outside = (-depth / radius).max(0.0).min(1.0);
+            let outside = (-depth / radius).clamp(0.0, 1.0);
             let depth = smooth_min(depth, bend.room) - bend.point * outside * outside;
             across = bend.inward * depth + sideways * (1.0 + bend.widen);
         }
