@@ -17,6 +17,7 @@
 pub mod cross_validation;
 mod error;
 pub mod exercised;
+pub mod geometry;
 mod method;
 pub mod methods;
 mod progress;

@@ -19,6 +19,7 @@ pub mod deform;
 mod error;
 mod evaluator;
 mod file;
+pub mod joint_rotations;
 mod model;
 mod posed;
 
@@ -27,5 +28,6 @@ pub use deform::Deformer;
 pub use error::ModelError;
 pub use evaluator::Evaluator;
 pub use file::FORMAT_VERSION;
+pub use joint_rotations::{JointRanges, JointRotations};
 pub use model::{Metadata, Model};
 pub use posed::PosedSkeleton;
