@@ -27,7 +27,7 @@ impl DualQuaternion {
     }
 
     pub(crate) fn scratch(&self, character: &Character) -> Scratch {
-        Scratch { dual: vec![[Quat::IDENTITY; 2]; character.bones.len()] }
+        Scratch { dual: vec![[Quat::IDENTITY; 2]; character.bones.len()], ..Scratch::default() }
     }
 
     pub(crate) fn deform(

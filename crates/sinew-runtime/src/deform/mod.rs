@@ -3,11 +3,15 @@
 //! To add a method: a file here with a struct that has `check`, `write`, `read`, `deform` and `cost`, and a line in
 //! each `match` below.
 
+mod animation_space;
 mod dual_quaternion;
 mod linear_blend;
+mod multi_weight;
 
+pub use animation_space::AnimationSpace;
 pub use dual_quaternion::DualQuaternion;
 pub use linear_blend::LinearBlend;
+pub use multi_weight::MultiWeight;
 
 use crate::file::{TensorReader, TensorWriter};
 use crate::{Character, ModelError, PosedSkeleton};
@@ -19,6 +23,10 @@ pub enum Deformer {
     LinearBlend(LinearBlend),
     /// Dual quaternions with the character's own weights.
     DualQuaternion(DualQuaternion),
+    /// `v = Σ T_b p_b`.
+    AnimationSpace(AnimationSpace),
+    /// A weight for every entry of every bone's matrix.
+    MultiWeight(MultiWeight),
 }
 
 /// Memory that a deformer reuses from frame to frame.
@@ -26,6 +34,8 @@ pub enum Deformer {
 pub struct Scratch {
     /// Dual quaternions, (real, dual) a bone.
     pub(crate) dual: Vec<[glam::Quat; 2]>,
+    /// Matrices row by row, in the root's frame, a bone.
+    pub(crate) rows: Vec<[glam::Vec4; 3]>,
 }
 
 /// What a frame costs, by counting (an addition, a multiplication and a comparison count one each; a fused
@@ -45,6 +55,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(_) => LinearBlend::KIND,
             Self::DualQuaternion(_) => DualQuaternion::KIND,
+            Self::AnimationSpace(_) => AnimationSpace::KIND,
+            Self::MultiWeight(_) => MultiWeight::KIND,
         }
     }
 
@@ -53,6 +65,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(d) => d.check(character),
             Self::DualQuaternion(d) => d.check(character),
+            Self::AnimationSpace(d) => d.check(character),
+            Self::MultiWeight(d) => d.check(character),
         }
     }
 
@@ -62,6 +76,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(d) => d.cost(character),
             Self::DualQuaternion(d) => d.cost(character),
+            Self::AnimationSpace(d) => d.cost(character),
+            Self::MultiWeight(d) => d.cost(character),
         }
     }
 
@@ -69,6 +85,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(d) => d.scratch(character),
             Self::DualQuaternion(d) => d.scratch(character),
+            Self::AnimationSpace(d) => d.scratch(character),
+            Self::MultiWeight(d) => d.scratch(character),
         }
     }
 
@@ -82,6 +100,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(d) => d.deform(character, posed, scratch, out),
             Self::DualQuaternion(d) => d.deform(character, posed, scratch, out),
+            Self::AnimationSpace(d) => d.deform(character, posed, scratch, out),
+            Self::MultiWeight(d) => d.deform(character, posed, scratch, out),
         }
     }
 
@@ -89,6 +109,8 @@ impl Deformer {
         match self {
             Self::LinearBlend(d) => d.write(writer),
             Self::DualQuaternion(d) => d.write(writer),
+            Self::AnimationSpace(d) => d.write(writer),
+            Self::MultiWeight(d) => d.write(writer),
         }
     }
 
@@ -96,6 +118,8 @@ impl Deformer {
         match kind {
             LinearBlend::KIND => LinearBlend::read(reader).map(Self::LinearBlend),
             DualQuaternion::KIND => DualQuaternion::read(reader).map(Self::DualQuaternion),
+            AnimationSpace::KIND => AnimationSpace::read(reader).map(Self::AnimationSpace),
+            MultiWeight::KIND => MultiWeight::read(reader).map(Self::MultiWeight),
             other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
         }
     }

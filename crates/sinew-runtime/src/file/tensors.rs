@@ -130,9 +130,14 @@ impl<'bytes> TensorReader<'bytes> {
         Ok(self.get(name, Dtype::U16, shape)?.as_chunks().0.iter().map(|&b| u16::from_le_bytes(b)).collect())
     }
 
+    /// The second length of tensor `name`; 0 if there is no such tensor or it has no second length.
+    pub fn width(&self, name: &str) -> usize {
+        self.tensors.tensor(name).map_or(0, |view| view.shape().get(1).copied().unwrap_or(0))
+    }
+
     pub fn skin(&self, name: &str) -> Result<Skin, ModelError> {
         let (joints, weights) = (format!("{name}.joints"), format!("{name}.weights"));
-        let width = self.tensors.tensor(&joints).map_or(0, |view| view.shape().get(1).copied().unwrap_or(0));
+        let width = self.width(&joints);
         Ok(Skin {
             width,
             joints: self.u16(&joints, &[None, Some(width)])?,
