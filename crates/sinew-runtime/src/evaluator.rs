@@ -2,21 +2,28 @@
 
 use glam::Affine3A;
 
+use crate::correction::CorrectionScratch;
 use crate::deform::Scratch;
-use crate::{Model, PosedSkeleton};
+use crate::{Correction, Model, PosedSkeleton};
 
 /// Poses a model. Owns its scratch memory, borrows the model; one per thread.
 pub struct Evaluator<'model> {
     model: &'model Model,
     posed: PosedSkeleton,
     scratch: Scratch,
+    correction_scratch: CorrectionScratch,
 }
 
 impl<'model> Evaluator<'model> {
     /// Prepares scratch memory for `model`.
     #[must_use]
     pub fn new(model: &'model Model) -> Self {
-        Self { model, posed: PosedSkeleton::new(&model.character), scratch: model.deformer.scratch(&model.character) }
+        Self {
+            model,
+            posed: PosedSkeleton::new(&model.character),
+            scratch: model.deformer.scratch(&model.character),
+            correction_scratch: model.correction.as_ref().map(Correction::scratch).unwrap_or_default(),
+        }
     }
 
     /// Vertex positions for a pose: global bone transforms in the order of the model's bones. Panics if `pose` does not
@@ -25,5 +32,9 @@ impl<'model> Evaluator<'model> {
         assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
         self.posed.set(pose);
         self.model.deformer.deform(&self.model.character, &self.posed, &mut self.scratch, positions);
+        if let Some(correction) = &self.model.correction {
+            let scratch = &mut self.correction_scratch;
+            correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);
+        }
     }
 }

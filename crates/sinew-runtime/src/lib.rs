@@ -15,19 +15,23 @@
 //! whole character moves the result by exactly that motion.
 
 mod character;
+pub mod correction;
 pub mod deform;
 mod error;
 mod evaluator;
 mod file;
 pub mod joint_rotations;
 mod model;
+pub mod pose_space;
 mod posed;
 
 pub use character::{Bone, Character, Polygons, Skin};
+pub use correction::Correction;
 pub use deform::Deformer;
 pub use error::ModelError;
 pub use evaluator::Evaluator;
 pub use file::FORMAT_VERSION;
 pub use joint_rotations::{JointRanges, JointRotations};
 pub use model::{Metadata, Model};
+pub use pose_space::{KernelRegion, PoseSpace};
 pub use posed::PosedSkeleton;

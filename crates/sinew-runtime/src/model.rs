@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Character, Deformer, ModelError};
+use crate::deform::Cost;
+use crate::{Character, Correction, Deformer, ModelError};
 
 /// What a model says of itself: where it comes from and how well it fits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Model {
     pub character: Character,
     /// How a pose becomes vertices.
     pub deformer: Deformer,
+    /// What is added to it, interpolated over poses.
+    pub correction: Option<Correction>,
     /// Where it comes from.
     pub metadata: Metadata,
 }
@@ -33,6 +36,20 @@ impl Model {
     pub fn new(character: Character, deformer: Deformer, metadata: Metadata) -> Result<Self, ModelError> {
         character.check()?;
         deformer.check(&character)?;
-        Ok(Self { character, deformer, metadata })
+        Ok(Self { character, deformer, correction: None, metadata })
+    }
+
+    /// The same model with `correction`; refuses one that does not fit.
+    pub fn with_correction(self, correction: Correction) -> Result<Self, ModelError> {
+        correction.check(&self.character)?;
+        Ok(Self { correction: Some(correction), ..self })
+    }
+
+    /// What a frame costs, the correction included.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let base = self.deformer.cost(&self.character);
+        let extra = self.correction.as_ref().map_or(Cost::default(), Correction::cost);
+        Cost { flops: base.flops + extra.flops, bytes: base.bytes + extra.bytes }
     }
 }

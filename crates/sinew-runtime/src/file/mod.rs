@@ -10,7 +10,7 @@ use std::path::Path;
 use glam::Affine3A;
 
 use crate::character::{Bone, Character, Polygons};
-use crate::{Deformer, Metadata, Model, ModelError};
+use crate::{Correction, Deformer, Metadata, Model, ModelError};
 
 /// The version this program writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -51,7 +51,11 @@ impl Model {
         let character = read_character(&reader)?;
         character.check()?;
         let deformer = Deformer::read(reader.word("deformer")?, &reader)?;
-        Self::new(character, deformer, read_metadata(&reader)?)
+        let model = Self::new(character, deformer, read_metadata(&reader)?)?;
+        match reader.word("correction") {
+            Ok(kind) => model.with_correction(Correction::read(kind, &reader)?),
+            Err(_) => Ok(model),
+        }
     }
 
     /// The file's bytes; the same model always gives the same bytes.
@@ -63,6 +67,10 @@ impl Model {
         write_metadata(&mut writer, &self.metadata);
         write_character(&mut writer, &self.character);
         self.deformer.write(&mut writer);
+        if let Some(correction) = &self.correction {
+            writer.word("correction", correction.kind());
+            correction.write(&mut writer);
+        }
         writer.finish()
     }
 }

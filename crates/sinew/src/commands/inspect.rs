@@ -74,7 +74,7 @@ fn inspect(path: &Path) -> anyhow::Result<Findings> {
 
 fn of_model(model: &Model) -> Findings {
     let character = &model.character;
-    let cost = model.deformer.cost(character);
+    let cost = model.cost();
     let mut rows = vec![
         ("kind".into(), "sinew model".into()),
         ("method".into(), model.metadata.method.clone()),
