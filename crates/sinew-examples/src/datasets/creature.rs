@@ -207,7 +207,7 @@ impl Body {
 
     /// Hip, thigh, shin and foot in one strand; three toes in front and one behind.
     fn leg(&mut self, pelvis: usize, name: &str, side: f64) -> Leg {
-        let mount = frame(DVec3::new(side * 0.13, 0.0, -0.03), DVec3::new(side * 0.10, 0.0, -1.0), DVec3::Y);
+        let mount = frame(DVec3::new(side * 0.10, 0.0, -0.03), DVec3::new(side * 0.16, 0.0, -1.0), DVec3::Y);
         let hip = self.rig.add(format!("hip_{name}"), Some(pelvis), mount, Turn::default());
         let thigh = self.rig.add_along(format!("thigh_{name}"), hip, 0.06, Turn::degrees(32.0, 0.0, 0.0));
         let shin = self.rig.add_along(format!("shin_{name}"), thigh, 0.46, Turn::degrees(-66.0, 0.0, 0.0));
@@ -261,7 +261,7 @@ impl Body {
 
     /// Clavicle, upper arm, forearm and hand in one strand; three fingers and a thumb.
     fn arm(&mut self, chest: usize, name: &str, side: f64) -> Arm {
-        let mount = frame(DVec3::new(side * 0.13, 0.06, -0.09), DVec3::new(side * 0.45, 0.15, -1.0), DVec3::Y);
+        let mount = frame(DVec3::new(side * 0.09, 0.06, -0.10), DVec3::new(side * 0.55, 0.15, -1.0), DVec3::Y);
         let clavicle = self.rig.add(format!("clavicle_{name}"), Some(chest), mount, Turn::default());
         let upper = self.rig.add_along(format!("upper_arm_{name}"), clavicle, 0.05, Turn::degrees(-20.0, 0.0, 0.0));
         let forearm = self.rig.add_along(format!("forearm_{name}"), upper, 0.22, Turn::degrees(50.0, 0.0, 0.0));

@@ -85,7 +85,7 @@ fn scene() -> Scene {
         ],
         caps: (0.05, 0.04),
         muscles: vec![
-            muscle((0.235, 0.10), (0.0, 100.0), 0.022, lifted),
+            muscle((0.235, 0.13), (0.0, 110.0), 0.017, lifted),
             muscle((0.15, 0.10), (-100.0, 70.0), 0.012, drawn_forwards),
         ],
         rings: 65,

@@ -21,7 +21,7 @@ pub(super) fn bar() -> Examples {
 
 pub(super) fn tube_bend() -> Examples {
     let scene = two_bones(1.2, 0.1, (0.3, 0.9));
-    motion(&scene, 79, |turn| Turn::degrees(90.0 * turn, 0.0, 0.0), |e| e % 2 == 0)
+    motion(&scene, 79, |turn| Turn::degrees(0.0, -90.0 * turn, 0.0), |e| e % 2 == 0)
 }
 
 pub(super) fn tube_twist() -> Examples {
