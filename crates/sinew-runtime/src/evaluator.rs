@@ -37,4 +37,18 @@ impl<'model> Evaluator<'model> {
             correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);
         }
     }
+
+    /// How far the last pose lies outside the joint ranges that the model was trained on: the joint farthest out, and
+    /// by how many radians. Nothing if it lies within, or if the model's method does not know its ranges.
+    #[must_use]
+    pub fn outside_training(&self) -> Option<(usize, f32)> {
+        self.scratch.joints.outside(self.model.deformer.ranges()?)
+    }
+
+    /// The palette of the last pose, if the method draws vertices by proxy bones: transforms from the rest mesh to the
+    /// posed one, both in the world, of the proxy bones (P) and then of the skeleton's bones (J).
+    #[must_use]
+    pub fn palette(&self) -> Option<&[Affine3A]> {
+        (!self.scratch.palette.is_empty()).then_some(&self.scratch.palette[..])
+    }
 }

@@ -7,8 +7,10 @@ use core::f32::consts::TAU;
 
 use glam::{Mat3A, Quat, Vec3, Vec3A};
 
+use crate::character::check_finite;
+use crate::file::{TensorReader, TensorWriter};
 use crate::posed::nearest_rotation;
-use crate::{Character, PosedSkeleton};
+use crate::{Character, ModelError, PosedSkeleton};
 
 /// What the fit knows of the joints: the branch references and the ranges it was trained on.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +21,35 @@ pub struct JointRanges {
     pub low: Vec<[f32; 3]>,
     /// The largest trained value of each component of `θ̃_b`, radians, (J).
     pub high: Vec<[f32; 3]>,
+}
+
+impl JointRanges {
+    pub(crate) fn check(&self, name: &str, bones: usize) -> Result<(), ModelError> {
+        for (part, values) in [("reference", &self.reference), ("low", &self.low), ("high", &self.high)] {
+            if values.len() != bones {
+                return Err(ModelError::Shape {
+                    name: format!("{name}.{part}"),
+                    found: format!("{} joints", values.len()),
+                    expected: format!("{bones} joints"),
+                });
+            }
+            check_finite(&format!("{name}.{part}"), values.as_flattened())?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, name: &str, writer: &mut TensorWriter) {
+        for (part, values) in [("reference", &self.reference), ("low", &self.low), ("high", &self.high)] {
+            writer.f32(&format!("{name}.{part}"), &[values.len(), 3], values.as_flattened());
+        }
+    }
+
+    pub(crate) fn read(name: &str, reader: &TensorReader) -> Result<Self, ModelError> {
+        let part = |part: &str| -> Result<Vec<[f32; 3]>, ModelError> {
+            Ok(crate::file::to_triples(&reader.f32(&format!("{name}.{part}"), &[None, Some(3)])?))
+        };
+        Ok(Self { reference: part("reference")?, low: part("low")?, high: part("high")? })
+    }
 }
 
 /// Joint rotations of one pose; reused from frame to frame, without allocating.

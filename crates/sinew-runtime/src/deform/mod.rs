@@ -4,20 +4,28 @@
 //! each `match` below.
 
 mod animation_space;
+mod block_rows;
 mod dual_quaternion;
+mod gradients;
 mod linear_blend;
 mod multi_weight;
+mod rotational_regression;
 
 pub use animation_space::AnimationSpace;
+pub use block_rows::BlockRows;
 pub use dual_quaternion::DualQuaternion;
+pub use gradients::GradientPredictors;
 pub use linear_blend::LinearBlend;
 pub use multi_weight::MultiWeight;
+pub use rotational_regression::RotationalRegression;
 
 use crate::file::{TensorReader, TensorWriter};
-use crate::{Character, ModelError, PosedSkeleton};
+use crate::{Character, JointRanges, JointRotations, ModelError, PosedSkeleton};
 
 /// How a pose becomes vertices.
 #[derive(Debug, Clone, PartialEq)]
+// A model has one deformer: its size on the stack does not matter, and a box would be in every user's way.
+#[allow(clippy::large_enum_variant)]
 pub enum Deformer {
     /// `v = Σ w_b T_b v̂` with the character's own weights (SSD); rigid binding is the case of one weight.
     LinearBlend(LinearBlend),
@@ -27,6 +35,8 @@ pub enum Deformer {
     AnimationSpace(AnimationSpace),
     /// A weight for every entry of every bone's matrix.
     MultiWeight(MultiWeight),
+    /// Rotational regression, reduced to proxy bones.
+    RotationalRegression(RotationalRegression),
 }
 
 /// Memory that a deformer reuses from frame to frame.
@@ -36,6 +46,12 @@ pub struct Scratch {
     pub(crate) dual: Vec<[glam::Quat; 2]>,
     /// Matrices row by row, in the root's frame, a bone.
     pub(crate) rows: Vec<[glam::Vec4; 3]>,
+    /// The pose's joint rotations.
+    pub(crate) joints: JointRotations,
+    /// Key gradients, (P).
+    pub(crate) gradients: Vec<glam::Mat3A>,
+    /// Proxy bones' and bones' transforms in the world, (P + J).
+    pub(crate) palette: Vec<glam::Affine3A>,
 }
 
 /// What a frame costs, by counting (an addition, a multiplication and a comparison count one each; a fused
@@ -57,6 +73,7 @@ impl Deformer {
             Self::DualQuaternion(_) => DualQuaternion::KIND,
             Self::AnimationSpace(_) => AnimationSpace::KIND,
             Self::MultiWeight(_) => MultiWeight::KIND,
+            Self::RotationalRegression(_) => RotationalRegression::KIND,
         }
     }
 
@@ -67,6 +84,16 @@ impl Deformer {
             Self::DualQuaternion(d) => d.check(character),
             Self::AnimationSpace(d) => d.check(character),
             Self::MultiWeight(d) => d.check(character),
+            Self::RotationalRegression(d) => d.check(character),
+        }
+    }
+
+    /// The joint ranges that the method was trained on, if it keeps them.
+    #[must_use]
+    pub fn ranges(&self) -> Option<&JointRanges> {
+        match self {
+            Self::RotationalRegression(d) => Some(&d.ranges),
+            _ => None,
         }
     }
 
@@ -78,6 +105,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.cost(character),
             Self::AnimationSpace(d) => d.cost(character),
             Self::MultiWeight(d) => d.cost(character),
+            Self::RotationalRegression(d) => d.cost(character),
         }
     }
 
@@ -87,6 +115,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.scratch(character),
             Self::AnimationSpace(d) => d.scratch(character),
             Self::MultiWeight(d) => d.scratch(character),
+            Self::RotationalRegression(d) => d.scratch(character),
         }
     }
 
@@ -102,6 +131,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.deform(character, posed, scratch, out),
             Self::AnimationSpace(d) => d.deform(character, posed, scratch, out),
             Self::MultiWeight(d) => d.deform(character, posed, scratch, out),
+            Self::RotationalRegression(d) => d.deform(character, posed, scratch, out),
         }
     }
 
@@ -111,6 +141,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.write(writer),
             Self::AnimationSpace(d) => d.write(writer),
             Self::MultiWeight(d) => d.write(writer),
+            Self::RotationalRegression(d) => d.write(writer),
         }
     }
 
@@ -120,6 +151,7 @@ impl Deformer {
             DualQuaternion::KIND => DualQuaternion::read(reader).map(Self::DualQuaternion),
             AnimationSpace::KIND => AnimationSpace::read(reader).map(Self::AnimationSpace),
             MultiWeight::KIND => MultiWeight::read(reader).map(Self::MultiWeight),
+            RotationalRegression::KIND => RotationalRegression::read(reader).map(Self::RotationalRegression),
             other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
         }
     }

@@ -1,0 +1,121 @@
+//! Predictors of deformation gradients from joint rotations (Wang, Pulli and Popović, "Real-time enveloping with
+//! rotational regression", 2007, section 4):
+//!
+//!   D(q) = Q_frame exp(ρ̃) S,   ρ̃ = M x,   S = I + sym(H x),   x = [θ̃_{b₁} … θ̃_{b_W} 1]
+//!
+//! The paper's `u W θ̃_b` is the M whose first three columns are uW and whose others are zero; the second joint takes
+//! part in the same exponential, so that a predictor costs one rotation. S is symmetric: six rows suffice.
+
+use glam::{Mat3A, Vec3A};
+
+use super::Cost;
+use crate::character::{check_finite, check_indices};
+use crate::file::{TensorReader, TensorWriter};
+use crate::joint_rotations::{JointRotations, exp};
+use crate::{Character, ModelError};
+
+/// K predictors, each of a 3×3 gradient from W joints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GradientPredictors {
+    /// Joints a predictor, W.
+    pub width: usize,
+    /// The bone whose rotation carries the predicted one, (K).
+    pub frames: Vec<u16>,
+    /// The joints whose θ̃ a predictor sees, (K, W); an unused one repeats the first with zero columns.
+    pub joints: Vec<u16>,
+    /// M, (K, 3, 3W + 1), row by row: the columns of each joint's θ̃ and one for the constant.
+    pub rotation: Vec<f32>,
+    /// H, (K, 6, 3W + 1), row by row: the entries xx, yy, zz, xy, xz, yz of S − I.
+    pub stretch: Vec<f32>,
+}
+
+impl GradientPredictors {
+    /// The number of predictors, K.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The columns of M and H, 3W + 1.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        3 * self.width + 1
+    }
+
+    /// The gradient of predictor `k` in the root's frame.
+    #[must_use]
+    pub fn gradient(&self, k: usize, joints: &JointRotations) -> Mat3A {
+        let columns = self.columns();
+        let rotation = &self.rotation[k * 3 * columns..(k + 1) * 3 * columns];
+        let stretch = &self.stretch[k * 6 * columns..(k + 1) * 6 * columns];
+        let last = columns - 1;
+        let mut rho: [f32; 3] = std::array::from_fn(|row| rotation[row * columns + last]);
+        let mut s: [f32; 6] = std::array::from_fn(|row| stretch[row * columns + last]);
+        for (w, &b) in self.joints[k * self.width..(k + 1) * self.width].iter().enumerate() {
+            let theta = joints.logs[b as usize];
+            let dot = |row: &[f32]| row[0] * theta.x + row[1] * theta.y + row[2] * theta.z;
+            for (row, rho) in rho.iter_mut().enumerate() {
+                *rho += dot(&rotation[row * columns + 3 * w..]);
+            }
+            for (row, s) in s.iter_mut().enumerate() {
+                *s += dot(&stretch[row * columns + 3 * w..]);
+            }
+        }
+        let [xx, yy, zz, xy, xz, yz] = s;
+        let stretch =
+            Mat3A::from_cols(Vec3A::new(1.0 + xx, xy, xz), Vec3A::new(xy, 1.0 + yy, yz), Vec3A::new(xz, yz, 1.0 + zz));
+        joints.bones[self.frames[k] as usize] * exp(Vec3A::from_array(rho)) * stretch
+    }
+
+    pub(crate) fn check(&self, name: &str, character: &Character) -> Result<(), ModelError> {
+        let (count, columns, bones) = (self.len(), self.columns(), character.bones.len());
+        for (part, found, expected) in [
+            ("joints", self.joints.len(), count * self.width),
+            ("rotation", self.rotation.len(), count * 3 * columns),
+            ("stretch", self.stretch.len(), count * 6 * columns),
+        ] {
+            if found != expected {
+                return Err(ModelError::Shape {
+                    name: format!("{name}.{part}"),
+                    found: format!("{found} entries"),
+                    expected: format!("{expected} entries"),
+                });
+            }
+        }
+        check_indices(&format!("{name}.frames"), self.frames.iter().map(|&b| b as usize), bones)?;
+        check_indices(&format!("{name}.joints"), self.joints.iter().map(|&b| b as usize), bones)?;
+        check_finite(&format!("{name}.rotation"), &self.rotation)?;
+        check_finite(&format!("{name}.stretch"), &self.stretch)
+    }
+
+    /// Per predictor: nine rows of 3W + 1 multiply-adds, an exponential (about 40) and two 3×3 products (90).
+    pub(crate) fn cost(&self) -> Cost {
+        let (count, columns) = (self.len() as u64, self.columns() as u64);
+        Cost { flops: count * (18 * columns + 130), bytes: count * (36 * columns + 2 * (1 + self.width as u64)) }
+    }
+
+    pub(crate) fn write(&self, name: &str, writer: &mut TensorWriter) {
+        let (count, columns) = (self.len(), self.columns());
+        writer.u16(&format!("{name}.frames"), &[count], &self.frames);
+        writer.u16(&format!("{name}.joints"), &[count, self.width], &self.joints);
+        writer.f32(&format!("{name}.rotation"), &[count, 3, columns], &self.rotation);
+        writer.f32(&format!("{name}.stretch"), &[count, 6, columns], &self.stretch);
+    }
+
+    pub(crate) fn read(name: &str, reader: &TensorReader) -> Result<Self, ModelError> {
+        let frames = reader.u16(&format!("{name}.frames"), &[None])?;
+        let joints = reader.u16(&format!("{name}.joints"), &[Some(frames.len()), None])?;
+        // Without predictors the width cannot be told, nor does it matter.
+        let width = joints.len().checked_div(frames.len()).unwrap_or(1);
+        let columns = Some(3 * width + 1);
+        let rotation = reader.f32(&format!("{name}.rotation"), &[Some(frames.len()), Some(3), columns])?;
+        let stretch = reader.f32(&format!("{name}.stretch"), &[Some(frames.len()), Some(6), columns])?;
+        Ok(Self { width, frames, joints, rotation, stretch })
+    }
+}
