@@ -21,6 +21,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Data(commands::data::Args),
     Inspect(commands::inspect::Args),
     Fit(commands::fit::Args),
     Measure(commands::measure::Args),
@@ -34,6 +35,7 @@ impl Cli {
             pool.build_global().context("cannot start the threads")?;
         }
         match self.command {
+            Command::Data(args) => commands::data::run(args),
             Command::Inspect(args) => commands::inspect::run(args),
             Command::Fit(args) => commands::fit::run(args),
             Command::Measure(args) => commands::measure::run(args),

@@ -28,7 +28,7 @@ pub struct DatasetInfo {
 pub const DATASETS: &[DatasetInfo] = &[
     DatasetInfo {
         name: "bar",
-        summary: "a square bar of 80 vertices twisted by 0 to 180°; 3 training poses, 50 test",
+        summary: "a square bar of 78 vertices twisted by 0 to 180°; 3 training poses, 50 test",
         make: tubes::bar,
     },
     DatasetInfo {
