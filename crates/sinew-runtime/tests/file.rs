@@ -1,0 +1,106 @@
+//! `.sinew`: what is written comes back; every flipped bit is noticed; hostile files are errors.
+
+use glam::{Affine3A, Quat, Vec3};
+use sinew_runtime::deform::{DualQuaternion, LinearBlend};
+use sinew_runtime::{Bone, Character, Deformer, Evaluator, Metadata, Model, Polygons, Skin};
+
+fn character() -> Character {
+    let bone =
+        |name: &str, parent, x| Bone { name: name.into(), parent, rest: Affine3A::from_translation(Vec3::X * x) };
+    Character {
+        rest_positions: vec![[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]],
+        triangles: vec![[0, 1, 2], [0, 2, 3]],
+        polygons: Some(Polygons { counts: vec![4], vertices: vec![0, 1, 2, 3] }),
+        uvs: Some(vec![[[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]], [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]]),
+        bones: vec![bone("hip", None, 0.5), bone("knee", Some(0), 1.0)],
+        skin: Skin {
+            width: 2,
+            joints: vec![0, 0, 1, 0, 0, 1, 1, 0],
+            weights: vec![1.0, 0.0, 0.75, 0.25, 0.5, 0.5, 1.0, 0.0],
+        },
+        fps: Some(24.0),
+    }
+}
+
+fn model(deformer: Deformer) -> Model {
+    let mut metadata = Metadata { method: "ssd".into(), source: "test.npz".into(), ..Metadata::default() };
+    metadata.figures.insert("train.ee_percent".into(), 12.5);
+    metadata.notes.insert("remark".into(), "ein „Wort“".into());
+    Model::new(character(), deformer, metadata).unwrap()
+}
+
+#[test]
+fn what_is_written_comes_back() {
+    for deformer in [Deformer::LinearBlend(LinearBlend), Deformer::DualQuaternion(DualQuaternion)] {
+        let model = model(deformer);
+        let bytes = model.to_bytes();
+        let back = Model::from_bytes(&bytes).unwrap();
+        assert_eq!(back, model);
+        assert_eq!(back.to_bytes(), bytes);
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_is_noticed() {
+    let bytes = model(Deformer::LinearBlend(LinearBlend)).to_bytes();
+    for position in 0..bytes.len() {
+        assert!(Model::from_bytes(&bytes[..position]).is_err(), "truncated to {position}");
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 1 << bit;
+            assert!(Model::from_bytes(&damaged).is_err(), "byte {position} bit {bit} flipped unnoticed");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_claims_terabytes_is_refused_at_once() {
+    let mut bytes = model(Deformer::LinearBlend(LinearBlend)).to_bytes();
+    bytes[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert!(Model::from_bytes(&bytes).is_err());
+    let header = br#"{"a":{"dtype":"F32","shape":[1000000000000],"data_offsets":[0,4000000000000]}}"#;
+    let mut hostile = (header.len() as u64).to_le_bytes().to_vec();
+    hostile.extend_from_slice(header);
+    assert!(Model::from_bytes(&hostile).is_err());
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused() {
+    let refused = |break_it: fn(&mut Character), message: &str| {
+        let mut broken = character();
+        break_it(&mut broken);
+        let error = Model::new(broken, Deformer::LinearBlend(LinearBlend), Metadata::default()).unwrap_err();
+        assert!(error.to_string().contains(message), "`{error}` does not say `{message}`");
+    };
+    refused(|c| c.skin.joints[3] = 2, "`skin.joints` entry 3 is 2; it must be below 2");
+    refused(|c| c.triangles[1][2] = 4, "`triangles` entry 5 is 4");
+    refused(|c| c.bones[0].parent = Some(1), "0 roots");
+    refused(|c| c.skin.weights.truncate(7), "skin.weights");
+    refused(|c| c.skin.weights[2] = f32::NAN, "not a finite number");
+    refused(|c| c.bones[1].rest.matrix3 = glam::Mat3A::ZERO, "singular");
+}
+
+#[test]
+fn the_rest_pose_gives_the_rest_mesh_and_a_rigid_motion_carries_through() {
+    for deformer in [Deformer::LinearBlend(LinearBlend), Deformer::DualQuaternion(DualQuaternion)] {
+        let model = model(deformer);
+        let mut evaluator = Evaluator::new(&model);
+        let rest: Vec<Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();
+        let mut out = vec![[0.0; 3]; 4];
+        evaluator.positions(&rest, &mut out);
+        for (p, r) in out.iter().zip(&model.character.rest_positions) {
+            // 1e-6: a few roundings of coordinates near one.
+            assert!(Vec3::from(*p).distance(Vec3::from(*r)) < 1e-6);
+        }
+        let motion = Affine3A::from_rotation_translation(Quat::from_rotation_y(2.0), Vec3::new(3.0, -1.0, 2.0));
+        let bent = vec![rest[0], rest[1] * Affine3A::from_rotation_z(1.2)];
+        evaluator.positions(&bent, &mut out);
+        let expected: Vec<Vec3> = out.iter().map(|&p| motion.transform_point3(p.into())).collect();
+        let moved: Vec<Affine3A> = bent.iter().map(|&g| motion * g).collect();
+        evaluator.positions(&moved, &mut out);
+        for (p, e) in out.iter().zip(&expected) {
+            // 2e-6: the same, for coordinates up to five.
+            assert!(Vec3::from(*p).distance(*e) < 2e-6);
+        }
+    }
+}
