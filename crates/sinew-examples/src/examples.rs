@@ -19,6 +19,12 @@ impl InfluenceMap {
         &self.values[v * self.bones..(v + 1) * self.bones]
     }
 
+    /// The map of the vertices `kept` only, in that order.
+    #[must_use]
+    pub fn of_vertices(&self, kept: &[usize]) -> Self {
+        Self { bones: self.bones, values: kept.iter().flat_map(|&v| self.vertex(v).iter().copied()).collect() }
+    }
+
     /// All values, (V, J) row by row.
     #[must_use]
     pub fn values(&self) -> &[f32] {

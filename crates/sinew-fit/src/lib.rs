@@ -22,6 +22,7 @@ mod method;
 pub mod methods;
 mod progress;
 mod report;
+pub mod sample;
 pub mod solve;
 pub mod to_model;
 mod training;

@@ -2,6 +2,8 @@
 
 use sinew_runtime::{Deformer, deform};
 
+use crate::methods::animation_space::{self, AsParams};
+use crate::methods::multi_weight::{self, MweParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
 use crate::{exercised, to_model};
@@ -15,6 +17,10 @@ pub enum Method {
     Ssd(SsdParams),
     /// Dual quaternions with linear blend skinning's weights.
     Dqs(SsdParams),
+    /// Animation space.
+    AnimationSpace(AsParams),
+    /// Multi-weight enveloping.
+    MultiWeight(MweParams),
 }
 
 /// What the command line, the reports and the help say of a method.
@@ -50,6 +56,18 @@ pub const METHODS: &[MethodInfo] = &[
         summary: "dual quaternion skinning with the weights of ssd",
         default: || Method::Dqs(SsdParams::default()),
     },
+    MethodInfo {
+        name: "as",
+        title: "Animation space",
+        summary: "animation space: four weights a bone, as fast as ssd; joints neither collapse nor twist like a wrapper",
+        default: || Method::AnimationSpace(AsParams::default()),
+    },
+    MethodInfo {
+        name: "mwe",
+        title: "Multi-weight enveloping",
+        summary: "multi-weight enveloping: twelve weights a bone; close to the examples, larger and slower than as",
+        default: || Method::MultiWeight(MweParams::default()),
+    },
 ];
 
 impl Method {
@@ -66,6 +84,8 @@ impl Method {
             Self::Rigid => "rigid",
             Self::Ssd(_) => "ssd",
             Self::Dqs(_) => "dqs",
+            Self::AnimationSpace(_) => "as",
+            Self::MultiWeight(_) => "mwe",
         }
     }
 }
@@ -85,6 +105,16 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
         Method::Dqs(params) => {
             let skin = ssd::fit(training, params, progress)?;
             (skin, Deformer::DualQuaternion(deform::DualQuaternion))
+        }
+        Method::AnimationSpace(params) => {
+            let fit = animation_space::fit(training, params, progress)?;
+            animation_space::describe(&fit, &mut report);
+            (fit.skin, Deformer::AnimationSpace(to_model::animation_space(training, &fit.coordinates)))
+        }
+        Method::MultiWeight(params) => {
+            let fit = multi_weight::fit(training, params, progress)?;
+            multi_weight::describe(&fit, &mut report);
+            (fit.skin, Deformer::MultiWeight(to_model::multi_weight(&fit.weights)))
         }
     };
     report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));

@@ -1,8 +1,10 @@
 //! Where f64 becomes f32: the fit's results as a run-time model.
 
 use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
-use sinew_runtime::{Bone, Character, Deformer, Metadata, Model, Polygons, Skin};
+use sinew_runtime::{Bone, Character, Deformer, Metadata, Model, Polygons, Skin, deform};
 
+use crate::methods::animation_space::Coordinates;
+use crate::methods::multi_weight::MultiWeights;
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training};
 
@@ -40,6 +42,46 @@ pub fn skin(weights: &SparseWeights) -> Skin {
         for (joint, weight) in filled {
             skin.joints.push(u16::try_from(joint).expect("a model has at most 65,536 joints"));
             skin.weights.push(weight as f32);
+        }
+    }
+    skin
+}
+
+/// Animation-space coordinates from the root's rest frame to rest world space, in rows of equal width, the bone with the
+/// largest weight first.
+#[must_use]
+pub fn animation_space(training: &Training, coordinates: &Coordinates) -> deform::AnimationSpace {
+    let frame = training.skeleton.rest_root_frame();
+    let width = coordinates.vertices.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    let mut skin = deform::AnimationSpace { width, joints: Vec::new(), coordinates: Vec::new() };
+    for pairs in &coordinates.vertices {
+        let mut pairs = pairs.clone();
+        pairs.sort_by(|a, b| b.1.w.abs().total_cmp(&a.1.w.abs()).then(a.0.cmp(&b.0)));
+        let empty = std::iter::repeat((0, glam::DVec4::ZERO));
+        for (joint, p) in pairs.into_iter().chain(empty).take(width) {
+            let world = (frame.matrix3 * p.truncate() + frame.translation * p.w).extend(p.w);
+            skin.joints.push(u16::try_from(joint).expect("a model has at most 65,536 joints"));
+            skin.coordinates.push(world.as_vec4().to_array());
+        }
+    }
+    skin
+}
+
+/// Multi-weights in rows of equal width.
+#[must_use]
+pub fn multi_weight(weights: &MultiWeights) -> deform::MultiWeight {
+    let width = weights.vertices.iter().map(Vec::len).max().unwrap_or(1).max(1);
+    let mut skin = deform::MultiWeight {
+        width,
+        joints: Vec::new(),
+        weights: Vec::new(),
+        constants: weights.constants.iter().map(|&c| position(c)).collect(),
+    };
+    for pairs in &weights.vertices {
+        let filled = pairs.iter().copied().chain(std::iter::repeat((0, [0.0; 12]))).take(width);
+        for (joint, u) in filled {
+            skin.joints.push(u16::try_from(joint).expect("a model has at most 65,536 joints"));
+            skin.weights.push(u.map(|x| x as f32));
         }
     }
     skin

@@ -25,7 +25,7 @@ use super::influence_sets::{InfluenceParams, InfluenceSets};
 use super::ssd::{self, SparseWeights, SsdParams};
 use crate::geometry::topology::Topology;
 use crate::report::Iterations;
-use crate::{FitError, Progress, Training};
+use crate::{FitError, FitReport, Progress, Training};
 use system::System;
 
 /// What under-determined coordinates fall back on.
@@ -105,6 +105,21 @@ pub fn fit(training: &Training, params: &AsParams, progress: &dyn Progress) -> R
         chosen,
         iterations,
     })
+}
+
+/// Says in `report` what the fit chose and what to beware of.
+pub fn describe(fit: &AsFit, report: &mut FitReport) {
+    report.found("lambda", format!("{:e}", fit.chosen.lambda));
+    report.found("delta", format!("{:e}", fit.chosen.delta));
+    report.found("bones a vertex may use (mean)", format!("{:.2}", fit.set_size));
+    report.iterations.push(fit.iterations.clone());
+    if fit.underdetermined > 0 {
+        let of = fit.coordinates.vertices.len();
+        report.warnings.push(format!(
+            "{} of {of} vertices have more unknowns than the poses give equations; what is open stays as plain skinning",
+            fit.underdetermined
+        ));
+    }
 }
 
 fn check(params: &AsParams) -> Result<(), FitError> {

@@ -38,9 +38,8 @@ pub fn choose(training: &Training, params: &AsParams, progress: &dyn Progress) -
     progress.stage("choosing lambda and delta", 0);
     let sampled = if candidates.len() > 1 { sample::patches(training, SAMPLE) } else { None };
     let seen = sampled.as_ref().unwrap_or(training);
-    let choice = cross_validation::choose(seen, candidates.len(), |kept, held_out| {
-        errors(kept, held_out, params, &candidates)
-    })?;
+    let choice =
+        cross_validation::choose(seen, candidates.len(), |kept, held_out| errors(kept, held_out, params, &candidates))?;
     let (lambda, delta) = candidates[choice.best];
     let tried = candidates.iter().zip(&choice.squared_errors).map(|(&(l, d), &error)| (l, d, error)).collect();
     Ok(Chosen { lambda, delta, tried })

@@ -301,8 +301,11 @@ impl<'a> System<'a> {
     /// A dot product in a fixed order, whatever the number of threads.
     fn dot(&self, a: &[f64], b: &[f64]) -> f64 {
         const CHUNK: usize = 4096;
-        let parts: Vec<f64> =
-            a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK)).map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum()).collect();
+        let parts: Vec<f64> = a
+            .par_chunks(CHUNK)
+            .zip(b.par_chunks(CHUNK))
+            .map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum())
+            .collect();
         parts.iter().sum()
     }
 }
@@ -337,10 +340,8 @@ fn matrices(examples: &Training, origins: &[DVec3], frame: &UnitBox) -> Vec<Vec<
 /// `Σ_e a_e (G^e)ᵀ G^e`, (4J, 4J).
 fn gram(examples: &Training, matrices: &[Vec<(DMat3, DVec3)>]) -> Vec<f64> {
     let bones = examples.bone_count();
-    let columns: Vec<Vec<[DVec3; 4]>> = matrices
-        .iter()
-        .map(|pose| pose.iter().map(|(m, t)| [m.x_axis, m.y_axis, m.z_axis, *t]).collect())
-        .collect();
+    let columns: Vec<Vec<[DVec3; 4]>> =
+        matrices.iter().map(|pose| pose.iter().map(|(m, t)| [m.x_axis, m.y_axis, m.z_axis, *t]).collect()).collect();
     let row = |i: usize| {
         let entry = |j: usize| -> f64 {
             let poses = columns.iter().zip(&examples.pose_weights);
