@@ -145,6 +145,13 @@ impl Examples {
         self.pose_weights.as_deref()
     }
 
+    /// The same examples with other pose weights, (N).
+    pub fn with_pose_weights(mut self, weights: Vec<f64>) -> Result<Self, ExamplesError> {
+        check_pose_weights(&weights, self.frame_count())?;
+        self.pose_weights = Some(weights);
+        Ok(self)
+    }
+
     /// Frames a second, if the source said.
     #[must_use]
     pub fn fps(&self) -> Option<f64> {

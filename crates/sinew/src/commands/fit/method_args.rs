@@ -1,7 +1,11 @@
 //! The flags that choose a method and its parameters; shared by every command that fits.
 
+use sinew_fit::methods::animation_space::AsParams;
+use sinew_fit::methods::multi_weight::MweParams;
 use sinew_fit::methods::ssd::SsdParams;
 use sinew_fit::{METHODS, Method};
+
+use super::linear_args::LinearArgs;
 
 /// A method and its parameters. A flag that is not given takes the library's default.
 #[derive(clap::Args, Debug, Clone)]
@@ -9,9 +13,11 @@ pub struct MethodArgs {
     /// The method; `--help` lists them.
     #[arg(long, default_value = "ssd", value_parser = method_names(), help_heading = "Method")]
     pub method: String,
-    /// Bones a vertex at most [default: 4].
+    /// Bones a vertex at most [default: 4; as, mwe: as many as their influence sets have].
     #[arg(long, value_name = "N", help_heading = "Method")]
     pub influences: Option<usize>,
+    #[command(flatten)]
+    pub linear: LinearArgs,
 }
 
 impl MethodArgs {
@@ -22,9 +28,15 @@ impl MethodArgs {
         if let Some(influences) = self.influences {
             match &mut method {
                 Method::Ssd(params) | Method::Dqs(params) => *params = SsdParams { influences },
+                Method::AnimationSpace(AsParams { skin, influences: sets, .. })
+                | Method::MultiWeight(MweParams { skin, influences: sets, .. }) => {
+                    sets.most = Some(influences);
+                    skin.influences = skin.influences.min(influences);
+                }
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
             }
         }
+        self.linear.apply(&mut method)?;
         Ok(method)
     }
 }

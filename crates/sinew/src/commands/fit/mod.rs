@@ -1,6 +1,8 @@
 //! `sinew fit`: examples → model.
 
+mod linear_args;
 mod method_args;
+mod pose_weights;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -27,6 +29,9 @@ pub struct Args {
     /// The frames to learn from: train, test, all, 0,5,10, 0..40 or every:5.
     #[arg(long, default_value = "train", value_name = "FRAMES")]
     train: FrameSelection,
+    /// How much each pose counts: `1,2,0.5` or a file of numbers, one a frame or one a training frame; 0 leaves it out.
+    #[arg(long, value_name = "LIST|FILE")]
+    pose_weights: Option<String>,
     #[command(flatten)]
     method: MethodArgs,
     /// Also write the report of the fit as JSON.
@@ -37,8 +42,11 @@ pub struct Args {
 /// Fits and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let method = args.method.method()?;
-    let examples = load::examples(&args.examples)?;
+    let mut examples = load::examples(&args.examples)?;
     let frames = args.train.resolve(examples.split(), examples.frame_count())?;
+    if let Some(text) = &args.pose_weights {
+        examples = pose_weights::apply(examples, &frames, text)?;
+    }
     let training = Training::new(&examples, &frames)?;
     let start = Instant::now();
     let bars = progress::Bars::new();
