@@ -30,11 +30,21 @@ impl EnvelopingError {
 #[must_use]
 pub fn best_rigid_error(rest: &[DVec3], transforms: &[Vec<DAffine3>], truth: &[&[DVec3]]) -> f64 {
     let bones = transforms.first().map_or(0, Vec::len);
-    let error = |v: usize, b: usize| -> f64 {
-        let frames = transforms.iter().zip(truth);
-        frames.map(|(bones, truth)| (bones[b].transform_point3(rest[v]) - truth[v]).length_squared()).sum()
+    let best = |v: usize| {
+        let mut best = f64::INFINITY;
+        for b in 0..bones {
+            let mut error = 0.0;
+            for (bones, truth) in transforms.iter().zip(truth) {
+                error += (bones[b].transform_point3(rest[v]) - truth[v]).length_squared();
+                // Errors only grow: a bone that is already worse is given up, which most bones of a body are at once.
+                if error >= best {
+                    break;
+                }
+            }
+            best = best.min(error);
+        }
+        best
     };
-    let best = |v: usize| (0..bones).map(|b| error(v, b)).fold(f64::INFINITY, f64::min);
     // Collected before summing: the order of a parallel sum would depend on the threads.
     let per_vertex: Vec<f64> = (0..rest.len()).into_par_iter().map(best).collect();
     per_vertex.iter().sum()

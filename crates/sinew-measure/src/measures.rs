@@ -31,11 +31,17 @@ pub struct Measures {
 /// posed, in the same space as the meshes.
 #[must_use]
 pub fn measure(mesh: &Mesh, transforms: &[Vec<DAffine3>], truth: &[&[DVec3]], predicted: &[Vec<DVec3>]) -> Measures {
+    measure_over(mesh, best_rigid_error(mesh.vertices(), transforms, truth), truth, predicted)
+}
+
+/// The same where the best rigid binding's squared error ([`best_rigid_error`]) is known, as when several methods are
+/// measured on the same frames.
+#[must_use]
+pub fn measure_over(mesh: &Mesh, rigid_squared_error: f64, truth: &[&[DVec3]], predicted: &[Vec<DVec3>]) -> Measures {
     let errors = PositionErrors::new(truth, predicted);
     let diagonal = mesh.diagonal();
     let percent = 100.0 / diagonal;
     let squared_error = errors.squared_sum();
-    let rigid_squared_error = best_rigid_error(mesh.vertices(), transforms, truth);
     Measures {
         frames: truth.len(),
         ee_percent: EnvelopingError { squared_error, rigid_squared_error }.percent(),
