@@ -87,7 +87,7 @@ mod tests {
         let faces = vec![[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]];
         let mesh = Mesh::new(corners.clone(), faces, None, None).unwrap();
         let moved: Vec<DVec3> = corners.iter().map(|&p| p * 1.5).collect();
-        let found = details(&mesh, 1.0, &[&moved], &[moved.clone()]);
+        let found = details(&mesh, 1.0, &[&moved], std::slice::from_ref(&moved));
         let value = serde_json::to_value(found).unwrap();
         for (name, value) in value.as_object().unwrap() {
             if !["frames", "surface_frames", "e_rms_normaliser"].contains(&name.as_str()) {
