@@ -67,7 +67,7 @@ fn a_failed_write_leaves_the_old_file() {
 #[test]
 fn truncated_files_are_errors() {
     let (_directory, path, bytes) = written();
-    for length in (0..bytes.len()).step_by(7) {
+    for length in (0..bytes.len()).step_by(23) {
         std::fs::write(&path, &bytes[..length]).unwrap();
         let error = npz::read(&path).unwrap_err().to_string();
         assert!(error.contains("examples.npz"), "{error}");
@@ -77,7 +77,7 @@ fn truncated_files_are_errors() {
 #[test]
 fn flipped_bits_never_panic() {
     let (_directory, path, bytes) = written();
-    for position in 0..bytes.len() {
+    for position in (0..bytes.len()).step_by(3) {
         let mut damaged = bytes.clone();
         damaged[position] ^= 1 << (position % 8);
         std::fs::write(&path, &damaged).unwrap();

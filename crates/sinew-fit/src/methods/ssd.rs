@@ -74,10 +74,11 @@ fn fit_vertex(
     v: usize,
     workspace: &mut simplex::Workspace,
 ) -> Vec<(usize, f64)> {
-    let errors: Vec<f64> = (0..training.bone_count()).map(|b| single_bone_error(training, b, v)).collect();
+    let tolerance = (RIGID_TOLERANCE * training.diagonal).powi(2) * training.pose_count() as f64;
+    let error = |b: usize| single_bone_error(training, b, v).max(tolerance);
+    let errors: Vec<f64> = (0..training.bone_count()).map(error).collect();
     let mut bones = plausible_bones(training, v, &errors);
     let best = bones[0];
-    let tolerance = (RIGID_TOLERANCE * training.diagonal).powi(2) * training.pose_count() as f64;
     if params.influences == 1 || bones.len() == 1 || errors[best] <= tolerance {
         return vec![(best, 1.0)];
     }
@@ -102,7 +103,9 @@ fn plausible_bones(training: &Training, v: usize, errors: &[f64]) -> Vec<usize> 
     if bones.is_empty() {
         bones = (0..errors.len()).collect();
     }
-    bones.sort_by(|&a, &b| errors[a].total_cmp(&errors[b]).then(a.cmp(&b)));
+    // Compared in f32, so that bones that are equally good, as on a plane of symmetry, come in their own order and not in
+    // that of their errors' last bits, which differ with where the character stands.
+    bones.sort_by(|&a, &b| (errors[a] as f32).total_cmp(&(errors[b] as f32)).then(a.cmp(&b)));
     bones.truncate((3 * training.pose_count() / 2).max(8));
     bones
 }

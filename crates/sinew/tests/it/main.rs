@@ -1,0 +1,5 @@
+//! Tests of the program and of what must hold across the crates.
+
+mod architecture;
+mod every_method;
+mod program;

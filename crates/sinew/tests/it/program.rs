@@ -1,0 +1,92 @@
+//! The program as a user runs it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn sinew(folder: &Path, words: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sinew")).current_dir(folder).args(words.split(' ')).output().unwrap()
+}
+
+/// Runs and expects success; gives stdout.
+fn ok(folder: &Path, words: &str) -> String {
+    let output = sinew(folder, words);
+    assert!(output.status.success(), "sinew {words}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs and expects exit code 2; gives stderr.
+fn fails(folder: &Path, words: &str) -> String {
+    let output = sinew(folder, words);
+    assert_eq!(output.status.code(), Some(2), "sinew {words} should have failed");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains("panicked"), "{error}");
+    error
+}
+
+#[test]
+fn data_fit_measure_are_the_same_to_the_byte_with_one_thread_and_two() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |threads: usize| {
+        ok(folder.path(), &format!("data tube-bend -o a.npz --threads {threads}"));
+        ok(folder.path(), &format!("fit a.npz --method ssd -o a.sinew --threads {threads}"));
+        ok(folder.path(), &format!("measure a.sinew a.npz --frames test --json m.json --threads {threads}"));
+        ["a.npz", "a.sinew", "m.json"].map(|file| std::fs::read(folder.path().join(file)).unwrap())
+    };
+    let one = run(1);
+    assert!(one == run(2), "a file depends on the number of threads");
+    let measures: serde_json::Value = serde_json::from_slice(&one[2]).unwrap();
+    for key in ["method", "frames", "ee_percent", "e_rms", "max_percent", "p95_percent", "normal_mean_degrees"] {
+        assert!(!measures[key].is_null(), "measure's JSON has no {key}");
+    }
+    assert_eq!(measures["method"], "ssd");
+    assert_eq!(measures["frames"], 39);
+}
+
+#[test]
+fn a_missed_threshold_is_exit_code_one() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data bar -o bar.npz");
+    ok(folder.path(), "fit bar.npz --method rigid -o bar.sinew");
+    assert_eq!(sinew(folder.path(), "measure bar.sinew bar.npz --at-most-ee 1").status.code(), Some(1));
+    assert_eq!(sinew(folder.path(), "measure bar.sinew bar.npz --at-most-ee 500").status.code(), Some(0));
+}
+
+#[test]
+fn errors_name_the_file_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data bar -o bar.npz");
+    ok(folder.path(), "data tube-bend -o tube.npz");
+    ok(folder.path(), "fit bar.npz --method ssd -o bar.sinew");
+    std::fs::write(folder.path().join("noise.npz"), b"this is no zip").unwrap();
+    std::fs::write(folder.path().join("noise.sinew"), b"this is no model").unwrap();
+    for (words, message) in [
+        ("fit missing.npz -o x.sinew", "missing.npz"),
+        ("fit noise.npz -o x.sinew", "noise.npz"),
+        ("fit bar.npz --train 0..9999 -o x.sinew", "9998"),
+        ("fit bar.npz --method ssd --influences 0 -o x.sinew", "influences is 0; it must be 1 to 16"),
+        ("measure noise.sinew bar.npz", "noise.sinew"),
+        ("measure bar.sinew tube.npz", "the model was made for"),
+        ("measure bar.sinew bar.npz --frames nonsense", "nonsense"),
+        ("fit bar.npz -o no/such/folder/x.sinew", "no/such/folder"),
+    ] {
+        let error = fails(folder.path(), words);
+        assert!(error.contains(message), "sinew {words}: `{error}` does not say `{message}`");
+    }
+    assert!(!folder.path().join("x.sinew").exists());
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = ok(folder.path(), "--help");
+    // A command's line is indented by two; a summary that wraps goes on further in.
+    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let commands: Vec<&str> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 4, "{help}");
+    for command in commands.into_iter().filter(|&command| command != "help") {
+        let help = ok(folder.path(), &format!("{command} --help"));
+        assert!(help.contains(&format!("sinew {command}")), "{command}");
+        assert!(help.contains("Example"), "`sinew {command} --help` shows no example");
+    }
+}
