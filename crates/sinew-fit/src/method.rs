@@ -4,6 +4,7 @@ use sinew_runtime::{Deformer, deform};
 
 use crate::methods::animation_space::{self, AsParams};
 use crate::methods::multi_weight::{self, MweParams};
+use crate::methods::rr::{self, RrParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
 use crate::{exercised, to_model};
@@ -21,6 +22,8 @@ pub enum Method {
     AnimationSpace(AsParams),
     /// Multi-weight enveloping.
     MultiWeight(MweParams),
+    /// Rotational regression, reduced to proxy bones.
+    RotationalRegression(RrParams),
 }
 
 /// What the command line, the reports and the help say of a method.
@@ -68,6 +71,12 @@ pub const METHODS: &[MethodInfo] = &[
         summary: "multi-weight enveloping: twelve weights a bone; close to the examples, larger and slower than as",
         default: || Method::MultiWeight(MweParams::default()),
     },
+    MethodInfo {
+        name: "rr",
+        title: "Rotational regression",
+        summary: "rotational regression: proxy bones that learn from the joints' rotations; close to the examples, fast",
+        default: || Method::RotationalRegression(RrParams::default()),
+    },
 ];
 
 impl Method {
@@ -86,6 +95,7 @@ impl Method {
             Self::Dqs(_) => "dqs",
             Self::AnimationSpace(_) => "as",
             Self::MultiWeight(_) => "mwe",
+            Self::RotationalRegression(_) => "rr",
         }
     }
 }
@@ -115,6 +125,11 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             let fit = multi_weight::fit(training, params, progress)?;
             multi_weight::describe(&fit, &mut report);
             (fit.skin, Deformer::MultiWeight(to_model::multi_weight(&fit.weights)))
+        }
+        Method::RotationalRegression(params) => {
+            let skin = ssd::fit(training, &SsdParams::default(), progress)?;
+            let fit = rr::fit(training, &skin, params, &mut report, progress)?;
+            (skin, Deformer::RotationalRegression(to_model::rotational_regression(&fit)))
         }
     };
     report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));

@@ -1,10 +1,13 @@
 //! Where f64 becomes f32: the fit's results as a run-time model.
 
 use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
-use sinew_runtime::{Bone, Character, Deformer, Metadata, Model, Polygons, Skin, deform};
+use sinew_runtime::{Bone, Character, Deformer, JointRanges, Metadata, Model, Polygons, Skin, deform};
 
+use crate::geometry::JointRotations;
 use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;
+use crate::methods::rr::RrFit;
+use crate::methods::rr::predictor::{COLUMNS, JOINTS, Predictor};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training};
 
@@ -102,4 +105,59 @@ pub fn transform(t: DAffine3) -> Affine3A {
         matrix3: Mat3A::from_cols(column(x_axis), column(y_axis), column(z_axis)),
         translation: column(t.translation),
     }
+}
+
+/// Reduced rotational regression: proxies about the root's origin instead of their centres, blocks instead of matrices.
+#[must_use]
+pub fn rotational_regression(fit: &RrFit) -> deform::RotationalRegression {
+    let centres = &fit.palette.centres;
+    deform::RotationalRegression {
+        ranges: joint_ranges(&fit.joints),
+        predictors: gradient_predictors(&fit.predictors),
+        c1: block_rows(&fit.reduction.c1, centres),
+        c2: block_rows(&fit.reduction.c2, centres),
+        skin: skin(&fit.weights),
+    }
+}
+
+/// The joints' branch references and trained ranges.
+#[must_use]
+pub fn joint_ranges(joints: &JointRotations) -> JointRanges {
+    let (low, high) =
+        (0..joints.reference.len()).map(|b| joints.range(b)).map(|(l, h)| (position(l), position(h))).unzip();
+    JointRanges { reference: joints.reference.iter().map(|&r| position(r)).collect(), low, high }
+}
+
+/// Predictors of gradients.
+#[must_use]
+pub fn gradient_predictors(predictors: &[Predictor]) -> deform::GradientPredictors {
+    let bone = |b: usize| u16::try_from(b).expect("a model has at most 65,536 joints");
+    let rows = |rows: &[[f64; COLUMNS]]| rows.as_flattened().iter().map(|&x| x as f32).collect::<Vec<f32>>();
+    deform::GradientPredictors {
+        width: JOINTS,
+        frames: predictors.iter().map(|p| bone(p.frame)).collect(),
+        joints: predictors.iter().flat_map(|p| p.joints).map(bone).collect(),
+        rotation: predictors.iter().flat_map(|p| rows(&p.rotation)).collect(),
+        stretch: predictors.iter().flat_map(|p| rows(&p.stretch)).collect(),
+    }
+}
+
+/// The blocks of a matrix (4P, C·columns) that are not zero, its proxies moved from their centres to the origin:
+/// `T v = L (v − c) + t_c`, so that the fourth row becomes `t_c − Σ_k c_k L_k`.
+fn block_rows<const C: usize>(matrix: &faer::Mat<f64>, centres: &[DVec3]) -> deform::BlockRows<C> {
+    let mut rows = deform::BlockRows { starts: vec![0], columns: Vec::new(), blocks: Vec::new() };
+    for (p, centre) in centres.iter().enumerate() {
+        for column in 0..matrix.ncols() / C {
+            let entry = |r: usize, c: usize| matrix[(4 * p + r, C * column + c)];
+            if (0..4 * C).all(|k| entry(k / C, k % C) == 0.0) {
+                continue;
+            }
+            let moved = |c: usize| entry(3, c) - (0..3).map(|k| centre[k] * entry(k, c)).sum::<f64>();
+            let value = |r: usize, c: usize| if r == 3 { moved(c) } else { entry(r, c) };
+            rows.columns.push(u16::try_from(column).expect("a model has at most 65,536 proxy bones"));
+            rows.blocks.push(std::array::from_fn(|r| std::array::from_fn(|c| value(r, c) as f32)));
+        }
+        rows.starts.push(u32::try_from(rows.columns.len()).expect("fewer than 2³² blocks"));
+    }
+    rows
 }

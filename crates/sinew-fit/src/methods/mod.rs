@@ -3,4 +3,5 @@
 pub mod animation_space;
 pub mod influence_sets;
 pub mod multi_weight;
+pub mod rr;
 pub mod ssd;

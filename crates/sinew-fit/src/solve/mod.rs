@@ -1,3 +1,5 @@
 //! Small solvers that the methods share.
 
+pub mod dense;
+pub mod lbfgs;
 pub mod simplex;

@@ -6,6 +6,7 @@ use sinew_fit::methods::ssd::SsdParams;
 use sinew_fit::{METHODS, Method};
 
 use super::linear_args::LinearArgs;
+use super::rr_args::RrArgs;
 
 /// A method and its parameters. A flag that is not given takes the library's default.
 #[derive(clap::Args, Debug, Clone)]
@@ -18,6 +19,8 @@ pub struct MethodArgs {
     pub influences: Option<usize>,
     #[command(flatten)]
     pub linear: LinearArgs,
+    #[command(flatten)]
+    pub rr: RrArgs,
 }
 
 impl MethodArgs {
@@ -33,10 +36,12 @@ impl MethodArgs {
                     sets.most = Some(influences);
                     skin.influences = skin.influences.min(influences);
                 }
+                Method::RotationalRegression(params) => params.influences = influences,
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
             }
         }
         self.linear.apply(&mut method)?;
+        self.rr.apply(&mut method)?;
         Ok(method)
     }
 }

@@ -3,6 +3,7 @@
 mod linear_args;
 mod method_args;
 mod pose_weights;
+mod rr_args;
 
 use std::path::PathBuf;
 use std::time::Instant;

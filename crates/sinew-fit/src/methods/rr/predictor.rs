@@ -1,0 +1,275 @@
+//! Rotational regression (Wang, thesis 2007, section 2.2): a triangle's, or proxy bone's, rotation from a joint's.
+//!
+//!   minimise Σ_e a_e ‖u W θ̃_b^e − ρ̃^e‖²,   ρ̃^e = log(Q_parent(b)ᵀ R^e),   u a number, W a rotation
+//!
+//! by turns: given W, `u = Σ ρ̃·Wθ̃ / Σ ‖θ̃‖²`; given u, W is the rotation nearest to `Σ ρ̃ θ̃ᵀ` (Procrustes), with a
+//! little of the identity so that a joint with one axis leaves no freedom. Before each turn ρ̃ moves to the branch of the
+//! logarithm nearest to the prediction. Every joint is tried and the best kept; then what is left of ρ̃ is fitted to a
+//! second joint. The two act in one exponential, `exp(u₁W₁θ̃₁ + u₂W₂θ̃₂)`, which to first order is the product of the
+//! two rotations, and half the cost.
+
+use glam::{DMat3, DVec3};
+
+use crate::Training;
+use crate::geometry::JointRotations;
+use crate::geometry::gradient::{polar, procrustes};
+use crate::geometry::rotation::{exp, log, rebranch};
+
+use super::scale_shear;
+
+/// Joints a predictor sees: the best, its second, and the best one's parent for the stretch.
+pub const JOINTS: usize = 3;
+
+/// Columns of a predictor: the joints' rotations and the constant.
+pub const COLUMNS: usize = 3 * JOINTS + 1;
+
+/// The identity's share in the Procrustes problem, relative to what the data give: enough to decide, not to bend.
+const TOWARD_IDENTITY: f64 = 1e-3;
+
+/// Turns of u and W at most; exact data need one.
+const TURNS: usize = 12;
+
+/// A joint farther from the proxy's home bone must be better by this fraction a step of the skeleton.
+const DISTANCE_PENALTY: f64 = 0.02;
+
+/// A second joint must take away at least this fraction of the first one's error.
+const SECOND_GAIN: f64 = 0.1;
+
+/// `D(q) = Q_frame exp(M x) (I + sym(H x))`, `x = [θ̃_{b₁}, θ̃_{b₂}, θ̃_{b₃}, 1]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Predictor {
+    /// The bone whose rotation carries the predicted one: the parent of the first joint.
+    pub frame: usize,
+    /// The joints.
+    pub joints: [usize; JOINTS],
+    /// M.
+    pub rotation: [[f64; COLUMNS]; 3],
+    /// H: the entries xx, yy, zz, xy, xz, yz of S − I.
+    pub stretch: [[f64; COLUMNS]; 6],
+    /// The paper's u of the first joint, for reports.
+    pub scale: f64,
+}
+
+impl Predictor {
+    /// The regressors `x` of a pose's joint logs, (J).
+    #[must_use]
+    pub fn regressors(&self, logs: &[DVec3]) -> [f64; COLUMNS] {
+        regressors(&self.joints, logs)
+    }
+
+    /// `D(q)` for a pose's rotations `Q_b` (J) and joint logs (J).
+    #[must_use]
+    pub fn gradient(&self, bones: &[DMat3], logs: &[DVec3]) -> DMat3 {
+        let x = self.regressors(logs);
+        bones[self.frame] * exp(self.log_rotation(&x)) * self.stretch(&x)
+    }
+
+    /// `M x`.
+    #[must_use]
+    pub fn log_rotation(&self, x: &[f64; COLUMNS]) -> DVec3 {
+        DVec3::from_array(self.rotation.each_ref().map(|row| dot(row, x)))
+    }
+
+    /// `I + sym(H x)`.
+    #[must_use]
+    pub fn stretch(&self, x: &[f64; COLUMNS]) -> DMat3 {
+        symmetric(self.stretch.each_ref().map(|row| dot(row, x))) + DMat3::IDENTITY
+    }
+}
+
+fn dot(a: &[f64; COLUMNS], b: &[f64; COLUMNS]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The symmetric matrix of its entries xx, yy, zz, xy, xz, yz.
+#[must_use]
+pub fn symmetric([xx, yy, zz, xy, xz, yz]: [f64; 6]) -> DMat3 {
+    DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
+}
+
+/// The regressors `x = [θ̃_{b₁}, θ̃_{b₂}, θ̃_{b₃}, 1]` of a pose's joint logs, (J).
+#[must_use]
+pub fn regressors(joints: &[usize; JOINTS], logs: &[DVec3]) -> [f64; COLUMNS] {
+    let mut x = [1.0; COLUMNS];
+    for (k, &b) in joints.iter().enumerate() {
+        x[3 * k..3 * k + 3].copy_from_slice(&logs[b].to_array());
+    }
+    x
+}
+
+/// Fits a predictor to a sequence of gradients, (N). `home` is the bone that the sequence is nearest to.
+#[must_use]
+pub fn fit(training: &Training, joints: &JointRotations, gradients: &[DMat3], home: usize) -> Predictor {
+    let (rotations, stretches): (Vec<DMat3>, Vec<DMat3>) = gradients.iter().map(|&d| polar(d)).unzip();
+    let first = best_joint(training, joints, &rotations, home);
+    let second = second_joint(training, joints, &first);
+    let parent = training.skeleton.parent(first.joint);
+    let chosen = distinct_joints(training, [first.joint, second.as_ref().map_or(parent, |s| s.joint), parent]);
+    let mut rotation = [[0.0; COLUMNS]; 3];
+    put(&mut rotation, 0, first.offset * first.scale);
+    if let Some(second) = &second {
+        put(&mut rotation, 1, second.offset * second.scale);
+    }
+    let regressors: Vec<[f64; COLUMNS]> = joints.logs.iter().map(|logs| regressors(&chosen, logs)).collect();
+    Predictor {
+        frame: training.skeleton.parent(first.joint),
+        joints: chosen,
+        rotation,
+        stretch: scale_shear::fit(&regressors, &stretches, &training.pose_weights),
+        scale: first.scale,
+    }
+}
+
+/// Puts a 3×3 matrix into the columns of joint `k`.
+fn put(rotation: &mut [[f64; COLUMNS]; 3], k: usize, m: DMat3) {
+    for (row, entries) in rotation.iter_mut().enumerate() {
+        entries[3 * k..3 * k + 3].copy_from_slice(&m.row(row).to_array());
+    }
+}
+
+/// The joints without repeats: a repeat gives way to a child or sibling of the first, which may matter too.
+fn distinct_joints(training: &Training, wanted: [usize; JOINTS]) -> [usize; JOINTS] {
+    let skeleton = &training.skeleton;
+    let first = wanted[0];
+    let spare = skeleton.children(first).chain(skeleton.children(skeleton.parent(first)));
+    let mut chosen: Vec<usize> = Vec::with_capacity(JOINTS);
+    for b in wanted.into_iter().chain(spare) {
+        if !chosen.contains(&b) && b != skeleton.root() && chosen.len() < JOINTS {
+            chosen.push(b);
+        }
+    }
+    std::array::from_fn(|k| chosen.get(k).copied().unwrap_or(first))
+}
+
+/// A joint's fit: `ρ̃ ≈ u W θ̃`.
+#[derive(Debug, Clone)]
+struct JointFit {
+    joint: usize,
+    scale: f64,
+    offset: DMat3,
+    error: f64,
+    /// `ρ̃ − u W θ̃` on the fit's branch, (N).
+    left: Vec<DVec3>,
+}
+
+/// Tries every joint.
+fn best_joint(training: &Training, joints: &JointRotations, rotations: &[DMat3], home: usize) -> JointFit {
+    let skeleton = &training.skeleton;
+    let steps = steps_from(training, home);
+    let try_joint = |b: usize| {
+        let parent = skeleton.parent(b);
+        let rho: Vec<DVec3> =
+            rotations.iter().zip(&joints.bones).map(|(&r, q)| log(q[parent].transpose() * r)).collect();
+        let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
+        fit_offset(b, &theta, &rho, &training.pose_weights, true)
+    };
+    // A floor under the error, so that among perfect joints the nearest wins: (0.01°)² a pose.
+    let floor = 3e-8 * rotations.len() as f64;
+    let price = |fit: &JointFit| (fit.error + floor) * (1.0 + DISTANCE_PENALTY * steps[fit.joint] as f64);
+    let candidates = (0..training.bone_count()).filter(|&b| b != skeleton.root()).map(try_joint);
+    candidates.min_by(|a, b| price(a).total_cmp(&price(b))).unwrap_or_else(|| try_joint(skeleton.root()))
+}
+
+/// Fits what the first joint leaves to every other joint; nothing if none takes enough away.
+fn second_joint(training: &Training, joints: &JointRotations, first: &JointFit) -> Option<JointFit> {
+    // Two joints of four unknowns each: fewer than three poses cannot tell them apart.
+    if training.pose_count() < 3 {
+        return None;
+    }
+    let steps = steps_from(training, first.joint);
+    let try_joint = |b: usize| {
+        let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
+        fit_offset(b, &theta, &first.left, &training.pose_weights, false)
+    };
+    let price = |fit: &JointFit| fit.error * (1.0 + DISTANCE_PENALTY * steps[fit.joint] as f64);
+    (0..training.bone_count())
+        .filter(|&b| b != training.skeleton.root() && b != first.joint)
+        .map(try_joint)
+        .min_by(|a, b| price(a).total_cmp(&price(b)))
+        .filter(|second| price(second) < (1.0 - SECOND_GAIN) * first.error)
+}
+
+/// Fits u and W by turns, from the paper's start and, with branches to choose, from "turns as the joint does".
+fn fit_offset(joint: usize, theta: &[DVec3], rho: &[DVec3], weights: &[f64], branches: bool) -> JointFit {
+    let from_start = fit_from(joint, theta, rho, weights, None);
+    let wraps = branches && rho.iter().chain(theta).any(|r| r.length() > 2.0);
+    if !wraps {
+        return from_start;
+    }
+    [1.0, 0.5]
+        .into_iter()
+        .map(|u| fit_from(joint, theta, rho, weights, Some(u)))
+        .fold(from_start, |best, next| if next.error < best.error - 1e-12 { next } else { best })
+}
+
+/// Fits by turns. With a `start`, ρ̃ begins on the branch nearest to `start · θ̃`.
+fn fit_from(joint: usize, theta: &[DVec3], rho: &[DVec3], weights: &[f64], start: Option<f64>) -> JointFit {
+    let mut rho = rho.to_vec();
+    if let Some(u) = start {
+        rho.iter_mut().zip(theta).for_each(|(r, &t)| *r = rebranch(*r, u * t));
+    }
+    let square: f64 = theta.iter().zip(weights).map(|(t, a)| a * t.length_squared()).sum();
+    let still = |rho: Vec<DVec3>| JointFit {
+        joint,
+        scale: 0.0,
+        offset: DMat3::IDENTITY,
+        error: rho.iter().zip(weights).map(|(r, a)| a * r.length_squared()).sum(),
+        left: rho,
+    };
+    // A joint that does not move, by a hundredth of a degree, predicts nothing.
+    if square < 3e-8 * theta.len() as f64 {
+        return still(rho);
+    }
+    // The paper's start: u from the angles alone.
+    let lengths = |(r, (t, a)): (&DVec3, (&DVec3, &f64))| a * r.length() * t.length();
+    let mut scale = rho.iter().zip(theta.iter().zip(weights)).map(lengths).sum::<f64>() / square;
+    let mut offset = DMat3::IDENTITY;
+    let mut error = f64::INFINITY;
+    for _ in 0..TURNS {
+        offset = best_offset(theta, &rho, weights, scale);
+        let along = |(r, (&t, a)): (&DVec3, (&DVec3, &f64))| a * r.dot(offset * t);
+        scale = rho.iter().zip(theta.iter().zip(weights)).map(along).sum::<f64>() / square;
+        let m = offset * scale;
+        rho.iter_mut().zip(theta).for_each(|(r, &t)| *r = rebranch(*r, m * t));
+        let now: f64 =
+            rho.iter().zip(theta.iter().zip(weights)).map(|(r, (&t, a))| a * (*r - m * t).length_squared()).sum();
+        let converged = now > error * (1.0 - 1e-9);
+        error = now;
+        if converged {
+            break;
+        }
+    }
+    let m = offset * scale;
+    JointFit { joint, scale, offset, error, left: rho.iter().zip(theta).map(|(&r, &t)| r - m * t).collect() }
+}
+
+/// The rotation W nearest to `sign(u) Σ a ρ̃ θ̃ᵀ`.
+fn best_offset(theta: &[DVec3], rho: &[DVec3], weights: &[f64], scale: f64) -> DMat3 {
+    let mut correlation = DMat3::ZERO;
+    for (&r, (&t, &a)) in rho.iter().zip(theta.iter().zip(weights)) {
+        correlation += DMat3::from_cols(r * t.x, r * t.y, r * t.z) * (a * scale.signum());
+    }
+    let size = correlation.to_cols_array().iter().map(|c| c * c).sum::<f64>().sqrt();
+    procrustes(correlation + DMat3::IDENTITY * (TOWARD_IDENTITY * size))
+}
+
+/// Steps along the skeleton from bone `home` to each bone, (J).
+fn steps_from(training: &Training, home: usize) -> Vec<usize> {
+    let skeleton = &training.skeleton;
+    let ancestors = |mut b: usize| {
+        let mut line = vec![b];
+        while b != skeleton.root() {
+            b = skeleton.parent(b);
+            line.push(b);
+        }
+        line
+    };
+    let of_home = ancestors(home);
+    (0..training.bone_count())
+        .map(|b| {
+            let line = ancestors(b);
+            let meeting = line.iter().position(|a| of_home.contains(a)).unwrap_or(line.len());
+            meeting + of_home.iter().position(|&a| line.get(meeting) == Some(&a)).unwrap_or(of_home.len())
+        })
+        .collect()
+}

@@ -1,0 +1,202 @@
+//! End-to-end refinement (ours): the predictors again, now for the error of the vertices they end up drawing.
+//!
+//!   minimise over z = (M_p, H_p):  Σ_e a_e Σ_v ‖ y_v(z, q^e) − y_v^e ‖²  +  λ E₀/(N P) ‖z − z₀‖²
+//!
+//! z₀ is the paper's solution and E₀ its error. Vertices are linear in the key gradients d: with Z = Φ c₁ the first sum
+//! is `tr(dᵀ K d) − 2 tr(dᵀ g^e) + const`, `K = Zᵀ Z` (3P × 3P), so that a step costs nothing with the mesh. The ridge has
+//! the size of a prior: a residual of variance E₀ spread over N poses of P proxies against changes of M and H of order one.
+//! Minimised by L-BFGS with exact gradients.
+
+use faer::{Mat, Scale};
+use glam::{DMat3, DVec3};
+
+use super::predictor::{COLUMNS, Predictor};
+use super::reduce::{Reduction, stack_bones, stack_gradients};
+use super::weights::{Palette, drawing_matrix, drawing_right_side};
+use crate::Training;
+use crate::geometry::JointRotations;
+use crate::geometry::rotation::{exp, left_jacobian};
+use crate::methods::ssd::SparseWeights;
+use crate::solve::lbfgs::{self, LbfgsParams, LbfgsReport};
+
+/// Numbers of a predictor that are refined: 3 rows of M and 6 of H.
+const PARAMETERS: usize = 9 * COLUMNS;
+
+/// How far and how hard to refine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RefineParams {
+    /// λ, dimensionless; 0.1 to 10 is the useful range.
+    pub ridge: f64,
+    /// When L-BFGS stops.
+    pub lbfgs: LbfgsParams,
+}
+
+impl Default for RefineParams {
+    fn default() -> Self {
+        Self { ridge: 1.0, lbfgs: LbfgsParams { iterations: 200, tolerance: 1e-3 } }
+    }
+}
+
+/// The vertex error as a quadratic in the key gradients.
+#[derive(Debug, Clone)]
+pub struct Quadratic {
+    /// `K = (Φc₁)ᵀ Φc₁`, (3P, 3P).
+    k: Mat<f64>,
+    /// `g^e = (Φc₁)ᵀ (y − Ψq − Φc₂q)`, the poses side by side, (3P, 3N).
+    g: Mat<f64>,
+    /// `‖y − Ψq − Φc₂q‖²`, (N).
+    constants: Vec<f64>,
+}
+
+impl Quadratic {
+    /// The error of vertices drawn with `weights` by the proxies of `reduction`.
+    #[must_use]
+    pub fn new(training: &Training, palette: &Palette, weights: &SparseWeights, reduction: &Reduction) -> Self {
+        let unknowns = 4 * palette.proxies;
+        let drawing = drawing_matrix(training, palette, weights);
+        let drawing = faer::MatRef::from_row_major_slice(&drawing, unknowns, unknowns).to_owned();
+        let drawn_c1 = &drawing * &reduction.c1;
+        let mut g = Mat::zeros(3 * palette.proxies, 3 * training.pose_count());
+        let mut constants = Vec::with_capacity(training.pose_count());
+        for e in 0..training.pose_count() {
+            let (right, square) = drawing_right_side(training, palette, weights, e);
+            let right = Mat::from_fn(unknowns, 3, |i, k| right[i][k]);
+            let base = &reduction.c2 * stack_bones(&training.transforms[e]);
+            let linear = reduction.c1.transpose() * &right - drawn_c1.transpose() * &base;
+            g.as_mut().get_mut(.., 3 * e..3 * e + 3).copy_from(&linear);
+            let drawn_base = &drawing * &base;
+            let mut constant = square;
+            for k in 0..3 {
+                for i in 0..unknowns {
+                    constant += base[(i, k)] * (drawn_base[(i, k)] - 2.0 * right[(i, k)]);
+                }
+            }
+            constants.push(constant);
+        }
+        Self { k: reduction.c1.transpose() * &drawn_c1, g, constants }
+    }
+
+    /// The weighted error for key gradients of all poses, (3P, 3N), and half its derivative by them.
+    fn error(&self, d: &Mat<f64>, weights: &[f64]) -> (f64, Mat<f64>) {
+        let mut derivative = &self.k * d;
+        let mut error = 0.0;
+        for (e, (&a, constant)) in weights.iter().zip(&self.constants).enumerate() {
+            let mut sum = *constant;
+            for column in 3 * e..3 * e + 3 {
+                for row in 0..d.nrows() {
+                    let (kd, g) = (derivative[(row, column)], self.g[(row, column)]);
+                    sum += d[(row, column)] * (kd - 2.0 * g);
+                    derivative[(row, column)] = a * (kd - g);
+                }
+            }
+            error += a * sum;
+        }
+        (error, derivative)
+    }
+}
+
+/// Refines `predictors` in place.
+pub fn refine(
+    training: &Training,
+    joints: &JointRotations,
+    quadratic: &Quadratic,
+    predictors: &mut [Predictor],
+    params: &RefineParams,
+) -> LbfgsReport {
+    let regressors: Vec<Vec<[f64; COLUMNS]>> =
+        predictors.iter().map(|p| joints.logs.iter().map(|logs| p.regressors(logs)).collect()).collect();
+    let start: Vec<f64> = predictors.iter().flat_map(|p| pack(p)).collect();
+    let first = predict(joints, predictors, &regressors);
+    let (error, _) = quadratic.error(&first, &training.pose_weights);
+    let unit = error.max(1e-16 * training.diagonal * training.diagonal);
+    let ridge = params.ridge / (training.pose_count() * predictors.len()) as f64;
+    let mut current = predictors.to_vec();
+    let mut z = start.clone();
+    let report = lbfgs::minimise(&mut z, &params.lbfgs, |z, gradient| {
+        current.iter_mut().zip(z.as_chunks::<PARAMETERS>().0).for_each(|(p, z)| unpack(p, z));
+        let d = predict(joints, &current, &regressors);
+        let (error, derivative) = quadratic.error(&d, &training.pose_weights);
+        let derivative = derivative * Scale(2.0 / unit);
+        for (p, gradient) in gradient.as_chunks_mut::<PARAMETERS>().0.iter_mut().enumerate() {
+            *gradient = [0.0; PARAMETERS];
+            for (e, x) in regressors[p].iter().enumerate() {
+                let by_d = block(&derivative, p, e);
+                accumulate(&current[p], joints.bones[e][current[p].frame], x, by_d, gradient);
+            }
+        }
+        let mut held = 0.0;
+        for ((g, z), start) in gradient.iter_mut().zip(z).zip(&start) {
+            held += ridge * (z - start).powi(2);
+            *g += 2.0 * ridge * (z - start);
+        }
+        error / unit + held
+    });
+    predictors.iter_mut().zip(z.as_chunks::<PARAMETERS>().0).for_each(|(p, z)| unpack(p, z));
+    report
+}
+
+/// The key gradients of all poses, (3P, 3N).
+fn predict(joints: &JointRotations, predictors: &[Predictor], regressors: &[Vec<[f64; COLUMNS]>]) -> Mat<f64> {
+    let mut d = Mat::zeros(3 * predictors.len(), 3 * joints.logs.len());
+    for (p, predictor) in predictors.iter().enumerate() {
+        for (e, x) in regressors[p].iter().enumerate() {
+            let m = joints.bones[e][predictor.frame] * exp(predictor.log_rotation(x)) * predictor.stretch(x);
+            for column in 0..3 {
+                for k in 0..3 {
+                    d[(3 * p + column, 3 * e + k)] = m.col(column)[k];
+                }
+            }
+        }
+    }
+    d
+}
+
+/// The derivative by the gradient of proxy `p` in pose `e`, as a matrix of the same layout as the gradient.
+fn block(derivative: &Mat<f64>, p: usize, e: usize) -> DMat3 {
+    let column = |c: usize| DVec3::from_array(std::array::from_fn(|k| derivative[(3 * p + c, 3 * e + k)]));
+    DMat3::from_cols(column(0), column(1), column(2))
+}
+
+/// Adds the derivative by M and H of a predictor, given the one by its gradient D = Q R S.
+fn accumulate(predictor: &Predictor, frame: DMat3, x: &[f64; COLUMNS], by_d: DMat3, gradient: &mut [f64; PARAMETERS]) {
+    let rho = predictor.log_rotation(x);
+    let rotation = exp(rho);
+    let stretch = predictor.stretch(x);
+    // dE = ⟨Qᵀ G Sᵀ, dR⟩ + ⟨(Q R)ᵀ G, dS⟩, and dR = [J dρ]× R.
+    let by_rotation = frame.transpose() * by_d * stretch;
+    let spin = by_rotation * rotation.transpose();
+    let axial = DVec3::new(spin.y_axis.z - spin.z_axis.y, spin.z_axis.x - spin.x_axis.z, spin.x_axis.y - spin.y_axis.x);
+    let by_rho = left_jacobian(rho).transpose() * axial;
+    let s = (frame * rotation).transpose() * by_d;
+    let by_entries =
+        [s.x_axis.x, s.y_axis.y, s.z_axis.z, s.x_axis.y + s.y_axis.x, s.x_axis.z + s.z_axis.x, s.y_axis.z + s.z_axis.y];
+    let rows = by_rho.to_array().into_iter().chain(by_entries);
+    for (row, value) in gradient.chunks_exact_mut(COLUMNS).zip(rows) {
+        row.iter_mut().zip(x).for_each(|(g, x)| *g += value * x);
+    }
+}
+
+fn pack(predictor: &Predictor) -> Vec<f64> {
+    predictor.rotation.iter().chain(&predictor.stretch).flatten().copied().collect()
+}
+
+fn unpack(predictor: &mut Predictor, z: &[f64; PARAMETERS]) {
+    let rows = predictor.rotation.iter_mut().chain(&mut predictor.stretch);
+    rows.zip(z.as_chunks::<COLUMNS>().0).for_each(|(row, z)| *row = *z);
+}
+
+/// The key gradients that predictors give in pose `e` of the training, (P).
+#[must_use]
+pub fn key_gradients(joints: &JointRotations, predictors: &[Predictor], e: usize) -> Vec<DMat3> {
+    predictors.iter().map(|p| p.gradient(&joints.bones[e], &joints.logs[e])).collect()
+}
+
+/// Half the quadratic's error for given key gradients (N)(P); for reports and tests.
+#[must_use]
+pub fn error_of(quadratic: &Quadratic, gradients: &[Vec<DMat3>], weights: &[f64]) -> f64 {
+    let mut d = Mat::zeros(quadratic.k.nrows(), 3 * gradients.len());
+    for (e, gradients) in gradients.iter().enumerate() {
+        d.as_mut().get_mut(.., 3 * e..3 * e + 3).copy_from(&stack_gradients(gradients));
+    }
+    quadratic.error(&d, weights).0
+}
