@@ -105,7 +105,7 @@ pub fn refine(
 ) -> LbfgsReport {
     let regressors: Vec<Vec<[f64; COLUMNS]>> =
         predictors.iter().map(|p| joints.logs.iter().map(|logs| p.regressors(logs)).collect()).collect();
-    let start: Vec<f64> = predictors.iter().flat_map(|p| pack(p)).collect();
+    let start: Vec<f64> = predictors.iter().flat_map(pack).collect();
     let first = predict(joints, predictors, &regressors);
     let (error, _) = quadratic.error(&first, &training.pose_weights);
     let unit = error.max(1e-16 * training.diagonal * training.diagonal);
