@@ -20,6 +20,8 @@ pub struct Cli {
 }
 
 #[derive(Subcommand)]
+// Parsed once: its size on the stack does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Command {
     Data(commands::data::Args),
     Inspect(commands::inspect::Args),
