@@ -68,8 +68,7 @@ fn a_failed_write_leaves_the_old_file() {
 fn truncated_files_are_errors() {
     let (_directory, path, bytes) = written();
     for length in (0..bytes.len()).step_by(23) {
-        std::fs::write(&path, &bytes[..length]).unwrap();
-        let error = npz::read(&path).unwrap_err().to_string();
+        let error = npz::read_bytes(&path, &bytes[..length]).unwrap_err().to_string();
         assert!(error.contains("examples.npz"), "{error}");
     }
 }
@@ -80,9 +79,8 @@ fn flipped_bits_never_panic() {
     for position in (0..bytes.len()).step_by(3) {
         let mut damaged = bytes.clone();
         damaged[position] ^= 1 << (position % 8);
-        std::fs::write(&path, &damaged).unwrap();
         // A time stamp may flip unnoticed; what matters is that nothing panics or hangs.
-        let _ = npz::read(&path);
+        let _ = npz::read_bytes(&path, &damaged);
     }
 }
 

@@ -20,5 +20,5 @@ mod read;
 mod write;
 
 pub use array::{Array, Values};
-pub use read::{read, read_arrays};
+pub use read::{read, read_arrays, read_bytes};
 pub use write::{write, write_arrays, write_sequence};

@@ -1,7 +1,7 @@
 //! Reading `examples.npz`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use glam::{DAffine3, DMat3, DVec3};
@@ -19,11 +19,20 @@ pub fn read(path: &Path) -> Result<Loaded, FileError> {
     Fields { path, arrays: read_arrays(path)? }.load()
 }
 
+/// As [`read`], from bytes; `name` stands in errors.
+pub fn read_bytes(name: &Path, bytes: &[u8]) -> Result<Loaded, FileError> {
+    Fields { path: name, arrays: unpack(name, std::io::Cursor::new(bytes))? }.load()
+}
+
 /// All arrays of an `.npz` by name.
 pub fn read_arrays(path: &Path) -> Result<BTreeMap<String, Array>, FileError> {
     let file = std::fs::File::open(path).map_err(|source| FileError::system(path, source))?;
-    let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file))
-        .map_err(|error| FileError::format(path, format!("not an npz file ({error})")))?;
+    unpack(path, std::io::BufReader::new(file))
+}
+
+fn unpack(path: &Path, file: impl Read + Seek) -> Result<BTreeMap<String, Array>, FileError> {
+    let mut archive =
+        zip::ZipArchive::new(file).map_err(|error| FileError::format(path, format!("not an npz file ({error})")))?;
     let mut arrays = BTreeMap::new();
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(|error| FileError::format(path, error.to_string()))?;
