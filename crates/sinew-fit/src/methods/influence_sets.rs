@@ -1,9 +1,12 @@
 //! Which bones may move which vertex (Merry et al. 2006, §6.1; Wang and Phillips 2002, §4.1).
 //!
 //! A painted map decides if there is one: the bones with a value above zero, the value itself being how freely the bone
-//! may act. Otherwise the set is found from the fitted skinning weights: a vertex's own bones and those of the
-//! vertices up to `rings` edges away, and the parents of all of them (a child's matrix holds its parent's motion, and
-//! only with both can a correction depend on the joint between them alone).
+//! may act. Otherwise the set is: the vertex's own bones in the fitted skin; the parent and the children of the heaviest
+//! of them, for skin bulges with the joints at both ends of its bone; and the bones that carry the vertices up to
+//! `rings` edges away, so that sets do not end abruptly. Wider sets fit the training poses better and unseen ones worse:
+//! limbs that happened to move together are then taken for one another.
+
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
@@ -11,13 +14,16 @@ use super::ssd::SparseWeights;
 use crate::Training;
 use crate::geometry::topology::Topology;
 
+/// A bone whose mean weight in the neighbourhood is below this is there by chance: few poses let far bones in.
+const SMALLEST_NEAR_WEIGHT: f64 = 0.02;
+
 /// How influence sets are chosen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InfluenceParams {
     /// Bones a vertex at most; `None` for as many as the rule below finds.
     pub most: Option<usize>,
-    /// How many edges away the bones of other vertices count; 2 leaves corrections room to fade (Merry et al. 2006 grow
-    /// their painted sets «slightly» for the same reason).
+    /// How many edges away the bones of other vertices count; 2 leaves corrections room to fade (Merry et al. 2006, §7.1,
+    /// grow their painted sets a little too).
     pub rings: usize,
 }
 
@@ -74,7 +80,7 @@ fn painted(training: &Training, v: usize) -> Option<Vec<usize>> {
     if bones.is_empty() { None } else { Some(bones) }
 }
 
-/// The bones of the neighbourhood by their summed weight, then their parents in the same order.
+/// The parent and the children of the bone that moves `v` most, then the bones of its neighbourhood by their weight.
 fn automatic(
     training: &Training,
     skin: &SparseWeights,
@@ -82,21 +88,19 @@ fn automatic(
     params: &InfluenceParams,
     v: usize,
 ) -> Vec<usize> {
-    let mut weights: Vec<(usize, f64)> = Vec::new();
-    for near in topology.vertex_vertices.within(v, params.rings) {
-        for &(b, w) in &skin.vertices[near] {
-            match weights.iter_mut().find(|(bone, _)| *bone == b) {
-                Some((_, sum)) => *sum += w,
-                None => weights.push((b, w)),
-            }
-        }
+    let dominant = skin.dominant(v);
+    let mut bones = vec![training.skeleton.parent(dominant)];
+    bones.extend(training.skeleton.children(dominant));
+    let near = topology.vertex_vertices.within(v, params.rings);
+    let mut weights: BTreeMap<usize, f64> = BTreeMap::new();
+    for &(b, w) in near.iter().flat_map(|&u| &skin.vertices[u]) {
+        *weights.entry(b).or_default() += w / near.len() as f64;
     }
-    weights.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let mut bones: Vec<usize> = weights.iter().map(|&(b, _)| b).collect();
-    for k in 0..bones.len() {
-        let parent = training.skeleton.parent(bones[k]);
-        if !bones.contains(&parent) {
-            bones.push(parent);
+    let mut strong: Vec<(usize, f64)> = weights.into_iter().filter(|&(_, w)| w > SMALLEST_NEAR_WEIGHT).collect();
+    strong.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    for (b, _) in strong {
+        if !bones.contains(&b) {
+            bones.push(b);
         }
     }
     bones

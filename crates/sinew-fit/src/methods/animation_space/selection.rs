@@ -9,7 +9,7 @@ use crate::methods::ssd;
 use crate::sample;
 use crate::{FitError, Progress, Quiet, Training};
 
-/// Candidates for λ, the safest first; they span from «little but skinning» to «the examples alone».
+/// Candidates for λ, the safest first; from little but skinning to the examples alone.
 const LAMBDAS: [f64; 5] = [1.0, 1e-1, 1e-2, 1e-3, 1e-4];
 
 /// Candidates for δ, the safest first. Larger ones flatten real muscles (Merry et al. 2006, §7.1).

@@ -7,8 +7,8 @@ use crate::methods::influence_sets::InfluenceSets;
 use crate::methods::ssd;
 use crate::{FitError, Progress, Quiet, Training, sample};
 
-/// Candidates for s_f, the safest first: from «the skin alone» to «the examples alone».
-const SCALE_FACTORS: [f64; 9] = [1e2, 1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
+/// Candidates for s_f, the safest first: from the skin alone to the examples alone.
+const SCALE_FACTORS: [f64; 10] = [1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
 
 /// Vertices that cross-validation looks at, at most.
 const SAMPLE: usize = 2500;
