@@ -14,12 +14,14 @@
 //! place where the one becomes the other. The same input gives the same bytes with one thread or many: work is
 //! parallel over independent items and every sum has a fixed order.
 
+pub mod correct;
 pub mod cross_validation;
 mod error;
 pub mod exercised;
 pub mod geometry;
 mod method;
 pub mod methods;
+pub mod predict;
 mod progress;
 mod report;
 pub mod sample;

@@ -1,5 +1,7 @@
 //! Where f64 becomes f32: the fit's results as a run-time model.
 
+pub mod correction;
+
 use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
 use sinew_runtime::{Bone, Character, Deformer, JointRanges, Metadata, Model, Polygons, Skin, deform};
 

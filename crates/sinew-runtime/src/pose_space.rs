@@ -165,6 +165,7 @@ impl PoseSpace {
     }
 
     pub(crate) fn write(&self, writer: &mut TensorWriter) {
+        writer.u32("pose_space.poses", &[1], &[self.poses as u32]);
         writer.u16("pose_space.joints", &[self.joints.len()], &self.joints);
         writer.f32("pose_space.rotations", &[self.joints.len(), 4, self.poses], &self.rotations);
         writer.f32("pose_space.fade", &[self.fade.len(), 2], self.fade.as_flattened());
@@ -180,8 +181,9 @@ impl PoseSpace {
     }
 
     pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
+        let poses = reader.u32("pose_space.poses", &[Some(1)])?[0] as usize;
         let joints = reader.u16("pose_space.joints", &[None])?;
-        let rotations = reader.f32("pose_space.rotations", &[Some(joints.len()), Some(4), None])?;
+        let rotations = reader.f32("pose_space.rotations", &[Some(joints.len()), Some(4), Some(poses)])?;
         let fade = reader.f32("pose_space.fade", &[Some(joints.len()), Some(2)])?;
         let counts = reader.u32("pose_space.region_joint_counts", &[None])?;
         let region_joints = reader.u16("pose_space.region_joints", &[None])?;
@@ -197,7 +199,7 @@ impl PoseSpace {
             regions.push(KernelRegion { joints, constant: terms[0], product: terms[1], additive: terms[2] });
         }
         Ok(Self {
-            poses: rotations.len().checked_div(joints.len() * 4).unwrap_or(0),
+            poses,
             rotations,
             fade: fade.chunks_exact(2).map(|f| [f[0], f[1]]).collect(),
             joints,

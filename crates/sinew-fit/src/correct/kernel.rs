@@ -1,0 +1,184 @@
+//! Kernel regression over poses: the matrix of a region's kernel, and how well it predicts poses that it has not seen.
+//!
+//! With the kernel matrix K (N, N), a ridge `Λ = λ diag(1/a_e)` (a_e how much a pose counts) and the targets Y (N, D),
+//! the prediction is `κ(q)ᵀ A Y`, `A = (K + Λ)⁻¹`. The targets enter everything below through their Gram matrix
+//! `G = Y Yᵀ` (N, N) alone, so that a kernel is judged in O(N³) however many outputs it has:
+//!
+//! - leaving pose i out and predicting it gives the error `[A Y]_i / A_ii` (closed form), squared `[A G A]_ii / A_ii²`;
+//! - the same prediction has the variance `1 / A_ii` up to the outputs' scale; with that scale profiled out, the log
+//!   probability of all poses, each predicted from the others, is per output and up to constants
+//!   `−½ (N ln Σ_i [A G A]_ii / A_ii − Σ_i ln A_ii)` (Rasmussen and Williams, "Gaussian processes for machine learning",
+//!   2006, §5.4.2). It weighs a pose's error by how far the pose is from the others: a stray pose that nothing could
+//!   predict does not decide the width.
+
+use super::poses::PoseTable;
+
+/// The kernel of a region: `constant + product · Π_j f_j + additive · mean_j f_j`, `f_j = 1/(1 + d_j²/(2 s_j²))`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// (index into [`PoseTable::joints`], width s in radians).
+    pub joints: Vec<(usize, f64)>,
+    /// The constant term.
+    pub constant: f64,
+    /// The weight of the product.
+    pub product: f64,
+    /// The weight of the mean.
+    pub additive: f64,
+}
+
+impl Kernel {
+    /// K, (N, N) over the poses of `table`.
+    #[must_use]
+    pub fn matrix(&self, table: &PoseTable) -> Vec<f64> {
+        let size = table.poses * table.poses;
+        let (mut product, mut sum) = (vec![1.0; size], vec![0.0; size]);
+        for &(c, width) in &self.joints {
+            let rate = 0.5 / (width * width);
+            for ((product, sum), d) in product.iter_mut().zip(&mut sum).zip(&table.distances[c]) {
+                let factor = 1.0 / (1.0 + rate * d);
+                *product *= factor;
+                *sum += factor;
+            }
+        }
+        // Without joints there is nothing to tell poses apart by: the constant alone.
+        let (weight, share) = match self.joints.len() {
+            0 => (0.0, 0.0),
+            count => (self.product, self.additive / count as f64),
+        };
+        product.iter().zip(&sum).map(|(product, sum)| self.constant + weight * product + share * sum).collect()
+    }
+}
+
+/// A kernel matrix with its ridge, inverted.
+#[derive(Debug, Clone)]
+pub struct Ridge {
+    n: usize,
+    /// `A = (K + Λ)⁻¹`, (N, N).
+    pub inverse: Vec<f64>,
+}
+
+impl Ridge {
+    /// Inverts `K + λ diag(1/a_e)`; none if it is not positive definite to rounding.
+    #[must_use]
+    pub fn new(kernel: &[f64], lambda: f64, weights: &[f64]) -> Option<Self> {
+        let n = weights.len();
+        let mut matrix = kernel.to_vec();
+        for e in 0..n {
+            matrix[e * n + e] += lambda / weights[e];
+        }
+        Some(Self { n, inverse: invert(matrix, n)? })
+    }
+
+    /// The squared error of each pose when it is left out, (N).
+    #[must_use]
+    pub fn left_out(&self, gram: &[f64]) -> Vec<f64> {
+        let (n, a) = (self.n, &self.inverse);
+        (0..n)
+            .map(|i| {
+                let row = &a[i * n..(i + 1) * n];
+                let quadratic: f64 = (0..n)
+                    .map(|j| row[j] * gram[j * n..(j + 1) * n].iter().zip(row).map(|(g, r)| g * r).sum::<f64>())
+                    .sum();
+                quadratic / (row[i] * row[i])
+            })
+            .collect()
+    }
+
+    /// `N ln Σ_i [A G A]_ii / A_ii − Σ_i ln A_ii`: twice the negative log probability an output; less is better.
+    #[must_use]
+    pub fn surprise(&self, gram: &[f64]) -> f64 {
+        let n = self.n;
+        let left_out = self.left_out(gram);
+        let scale: f64 = (0..n).map(|i| left_out[i] * self.inverse[i * n + i]).sum();
+        let spread: f64 = (0..n).map(|i| self.inverse[i * n + i].ln()).sum();
+        n as f64 * scale.max(f64::MIN_POSITIVE).ln() - spread
+    }
+}
+
+/// The inverse of a symmetric positive definite matrix (n, n), by Cholesky.
+fn invert(mut l: Vec<f64>, n: usize) -> Option<Vec<f64>> {
+    for j in 0..n {
+        for i in j..n {
+            let (upper, lower) = l.split_at(i * n);
+            let row_i = &lower[..j];
+            let row_j = if i == j { row_i } else { &upper[j * n..j * n + j] };
+            let sum = lower[j] - row_i.iter().zip(row_j).map(|(a, b)| a * b).sum::<f64>();
+            if i == j {
+                if !(sum > 1e-14) {
+                    return None;
+                }
+                l[i * n + j] = sum.sqrt();
+            } else {
+                l[i * n + j] = sum / l[j * n + j];
+            }
+        }
+    }
+    // L⁻¹, row by row; stored transposed so that the products below run along rows.
+    let mut columns = vec![0.0; n * n];
+    for j in 0..n {
+        let column = &mut columns[j * n..(j + 1) * n];
+        column[j] = 1.0 / l[j * n + j];
+        for i in j + 1..n {
+            let sum: f64 = l[i * n + j..i * n + i].iter().zip(&column[j..i]).map(|(a, b)| a * b).sum();
+            column[i] = -sum / l[i * n + i];
+        }
+    }
+    // A = L⁻ᵀ L⁻¹: A_ij = Σ_k≥max(i,j) L⁻¹_ki L⁻¹_kj.
+    let mut inverse = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            let dot = columns[i * n + i..(i + 1) * n].iter().zip(&columns[j * n + i..(j + 1) * n]);
+            let sum: f64 = dot.map(|(a, b)| a * b).sum();
+            inverse[i * n + j] = sum;
+            inverse[j * n + i] = sum;
+        }
+    }
+    Some(inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel_matrix(n: usize) -> Vec<f64> {
+        let at = |i: usize| (i * i) as f64 * 0.37 % 3.0;
+        (0..n * n).map(|k| 1.0 / (1.0 + (at(k / n) - at(k % n)).powi(2))).collect()
+    }
+
+    #[test]
+    fn the_inverse_is_one() {
+        let n = 9;
+        let matrix = kernel_matrix(n);
+        let ridge = Ridge::new(&matrix, 1e-2, &vec![1.0; n]).unwrap();
+        for i in 0..n {
+            for j in 0..n {
+                let product: f64 = (0..n)
+                    .map(|k| (matrix[i * n + k] + if i == k { 1e-2 } else { 0.0 }) * ridge.inverse[k * n + j])
+                    .sum();
+                // 1e-10: rounding times the condition number, below 1e4 with this ridge.
+                assert!((product - f64::from(u8::from(i == j))).abs() < 1e-10);
+            }
+        }
+    }
+
+    #[test]
+    fn the_closed_form_leaves_one_out() {
+        let n = 7;
+        let (matrix, y): (_, Vec<f64>) = (kernel_matrix(n), (0..n).map(|i| (i as f64 * 1.7).sin()).collect());
+        let weights: Vec<f64> = (0..n).map(|i| 0.5 + i as f64 * 0.2).collect();
+        let gram: Vec<f64> = (0..n * n).map(|k| y[k / n] * y[k % n]).collect();
+        let closed = Ridge::new(&matrix, 0.05, &weights).unwrap().left_out(&gram);
+        for i in 0..n {
+            let kept: Vec<usize> = (0..n).filter(|&e| e != i).collect();
+            let small: Vec<f64> = kept.iter().flat_map(|&a| kept.iter().map(move |&b| (a, b))).map(|(a, b)| matrix[a * n + b]).collect();
+            let small_weights: Vec<f64> = kept.iter().map(|&e| weights[e]).collect();
+            let inverse = Ridge::new(&small, 0.05, &small_weights).unwrap().inverse;
+            let m = n - 1;
+            let predicted: f64 = (0..m)
+                .map(|a| matrix[i * n + kept[a]] * (0..m).map(|b| inverse[a * m + b] * y[kept[b]]).sum::<f64>())
+                .sum();
+            // 1e-10: two ways to the same number, each rounding at 1e-16 times condition numbers below 1e3.
+            assert!((closed[i] - (predicted - y[i]).powi(2)).abs() < 1e-10);
+        }
+    }
+}

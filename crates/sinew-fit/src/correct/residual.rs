@@ -1,0 +1,59 @@
+//! What a fitted model leaves over at the example poses, in the frames of the bones that carry the skin.
+
+use glam::{DMat3, DVec3};
+use sinew_examples::nearest_rotation;
+use sinew_runtime::Model;
+
+use crate::{Training, predict};
+
+/// The residual of a model, by vertex.
+#[derive(Debug, Clone)]
+pub struct Residual {
+    /// The bone that carries each vertex: the one with the largest plain skinning weight, (V).
+    pub bones: Vec<usize>,
+    /// `Q_bᵀ (v − predicted)` for every training pose and then the rest pose, (N + 1)(V); Q_b the rotation of the
+    /// vertex's bone in the root's frame.
+    pub displacements: Vec<Vec<DVec3>>,
+}
+
+impl Residual {
+    /// What `model` leaves over on `training`.
+    #[must_use]
+    pub fn new(training: &Training, model: &Model) -> Self {
+        let skin = &model.character.skin;
+        let bones: Vec<usize> = (0..training.vertex_count()).map(|v| skin.joints[v * skin.width] as usize).collect();
+        let mut displacements = Vec::with_capacity(training.pose_count() + 1);
+        for (e, predicted) in predict::training_poses(model, training).iter().enumerate() {
+            let turns: Vec<DMat3> =
+                training.transforms[e].iter().map(|t| nearest_rotation(t.matrix3).transpose()).collect();
+            let vertex = |v: usize| turns[bones[v]] * (training.vertices[e][v] - predicted[v]);
+            displacements.push((0..training.vertex_count()).map(vertex).collect());
+        }
+        let predicted = predict::rest_pose(model, training);
+        displacements.push(training.rest.iter().zip(&predicted).map(|(&v, &p)| v - p).collect());
+        Self { bones, displacements }
+    }
+
+    /// The targets of `vertices` over the first `poses` poses, (N, 3n) row by row.
+    #[must_use]
+    pub fn targets(&self, vertices: &[u32], poses: usize) -> Vec<f64> {
+        let row = |e: usize| vertices.iter().flat_map(move |&v| self.displacements[e][v as usize].to_array());
+        (0..poses).flat_map(row).collect()
+    }
+}
+
+/// `G = Y Yᵀ`, (N, N), for targets Y (N, D).
+#[must_use]
+pub fn gram(targets: &[f64], poses: usize) -> Vec<f64> {
+    let width = targets.len() / poses.max(1);
+    let row = |e: usize| &targets[e * width..(e + 1) * width];
+    let mut gram = vec![0.0; poses * poses];
+    for i in 0..poses {
+        for j in 0..=i {
+            let dot: f64 = row(i).iter().zip(row(j)).map(|(a, b)| a * b).sum();
+            gram[i * poses + j] = dot;
+            gram[j * poses + i] = dot;
+        }
+    }
+    gram
+}
