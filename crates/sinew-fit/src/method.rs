@@ -2,8 +2,10 @@
 
 use sinew_runtime::{Deformer, deform};
 
+use crate::correct::{CorrectionParams, correct};
 use crate::methods::animation_space::{self, AsParams};
 use crate::methods::multi_weight::{self, MweParams};
+use crate::methods::psd::PsdParams;
 use crate::methods::rr::{self, RrParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
@@ -24,6 +26,10 @@ pub enum Method {
     MultiWeight(MweParams),
     /// Rotational regression, reduced to proxy bones.
     RotationalRegression(RrParams),
+    /// Pose-space deformation.
+    Psd(PsdParams),
+    /// Any method, with its residual at the training poses interpolated and added.
+    Corrected(Box<Method>, CorrectionParams),
 }
 
 /// What the command line, the reports and the help say of a method.
@@ -72,6 +78,12 @@ pub const METHODS: &[MethodInfo] = &[
         default: || Method::MultiWeight(MweParams::default()),
     },
     MethodInfo {
+        name: "psd",
+        title: "Pose-space deformation",
+        summary: "pose-space deformation: ssd plus interpolated displacements; exact at the training poses, large",
+        default: || Method::Psd(PsdParams::default()),
+    },
+    MethodInfo {
         name: "rr",
         title: "Rotational regression",
         summary: "rotational regression: proxy bones that learn from the joints' rotations; close to the examples, fast",
@@ -96,6 +108,8 @@ impl Method {
             Self::AnimationSpace(_) => "as",
             Self::MultiWeight(_) => "mwe",
             Self::RotationalRegression(_) => "rr",
+            Self::Psd(_) => "psd",
+            Self::Corrected(method, _) => method.name(),
         }
     }
 }
@@ -108,7 +122,10 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             let skin = ssd::fit(training, &SsdParams { influences: 1 }, progress)?;
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
-        Method::Ssd(params) => {
+        Method::Corrected(method, params) => {
+            return correct(training, fit(training, method, progress)?, params, progress);
+        }
+        Method::Ssd(params) | Method::Psd(PsdParams { skin: params, .. }) => {
             let skin = ssd::fit(training, params, progress)?;
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
@@ -134,5 +151,9 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
     };
     report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));
     let model = to_model::model(training, &skin, deformer, method.name())?;
-    Ok(Fitted { model, report })
+    let fitted = Fitted { model, report };
+    match method {
+        Method::Psd(params) => correct(training, fitted, &params.correction, progress),
+        _ => Ok(fitted),
+    }
 }

@@ -19,11 +19,7 @@ pub fn rest_pose(model: &Model, training: &Training) -> Vec<DVec3> {
 }
 
 /// Vertices in the root's frame for poses given by their `T_b` in the root's frame, (J) each.
-fn poses<'a>(
-    model: &Model,
-    training: &Training,
-    transforms: impl Iterator<Item = &'a [DAffine3]>,
-) -> Vec<Vec<DVec3>> {
+fn poses<'a>(model: &Model, training: &Training, transforms: impl Iterator<Item = &'a [DAffine3]>) -> Vec<Vec<DVec3>> {
     let mut evaluator = Evaluator::new(model);
     let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
     let to_root = training.skeleton.rest_root_frame().inverse();

@@ -4,9 +4,10 @@
 //! `4 sin²(δ/2)` for the angle δ between them: no branch to choose, no jump at π, the same for q and −q. A region of the
 //! skin sees a few joints only; with `f_j = 1 / (1 + rate_j d_j²)` its kernel is
 //!
-//!   `κ(e) = constant + product · Π_j f_j + additive · mean_j f_j`.
+//!   `κ(e) = constant + product · Π_j f_j + additive · mean_j f_j + peak · ν(e)`.
 //!
-//! Each term is positive definite (Cauchy's kernel over a Euclidean embedding of the rotations, products and sums of
+//! `ν = (1 + rate_ν Σ_j d_j²)⁻²` over all joints is narrow: it is one at an example and next to nil at the others. It
+//! takes the place of a regression's ridge where the examples must come out exactly. Each term is positive definite (Cauchy's kernel over a Euclidean embedding of the rotations, products and sums of
 //! such), and none needs an exponential. A pose outside the range of the examples fades all of it out: `κ` is multiplied
 //! by `Π_j fade_j`, which falls smoothly from one at distance `near_j` from the joint's nearest example to nil at `far_j`.
 
@@ -27,6 +28,8 @@ pub struct PoseSpace {
     pub rotations: Vec<f32>,
     /// Squared distances `near²`, `far²` of each joint's fade, (C).
     pub fade: Vec<[f32; 2]>,
+    /// The rate of ν, 1/(2 width²); not used if no region has a peak.
+    pub peak_rate: f32,
     /// The regions, (R).
     pub regions: Vec<KernelRegion>,
 }
@@ -42,6 +45,8 @@ pub struct KernelRegion {
     pub product: f32,
     /// The weight of the mean over joints.
     pub additive: f32,
+    /// The weight of ν.
+    pub peak: f32,
 }
 
 /// Memory that pose-space interpolation reuses from frame to frame.
@@ -51,6 +56,8 @@ pub struct PoseSpaceScratch {
     distances: Vec<f32>,
     /// (C).
     fades: Vec<f32>,
+    /// `ν(e)`, (N); empty if no region has a peak.
+    peaks: Vec<f32>,
     /// `κ(e)` of one region, (N).
     kernel: Vec<f32>,
     /// `Π (1 + rate d²)`, (N).
@@ -70,10 +77,11 @@ impl PoseSpace {
         }
         check_finite("pose_space.rotations", &self.rotations)?;
         check_finite("pose_space.fade", self.fade.as_flattened())?;
+        check_finite("pose_space.peak_rate", &[self.peak_rate])?;
         for region in &self.regions {
             let indices = region.joints.iter().map(|&(j, _)| j as usize);
             check_indices("pose_space.region_joints", indices, joints)?;
-            check_finite("pose_space.region_terms", &[region.constant, region.product, region.additive])?;
+            check_finite("pose_space.region_terms", &[region.constant, region.product, region.additive, region.peak])?;
             for &(_, rate) in &region.joints {
                 check_finite("pose_space.region_rates", &[rate.max(0.0), -rate.min(0.0)])?;
             }
@@ -81,10 +89,15 @@ impl PoseSpace {
         Ok(())
     }
 
+    fn has_peaks(&self) -> bool {
+        self.regions.iter().any(|region| region.peak != 0.0)
+    }
+
     pub(crate) fn scratch(&self) -> PoseSpaceScratch {
         PoseSpaceScratch {
             distances: vec![0.0; self.joints.len() * self.poses],
             fades: vec![0.0; self.joints.len()],
+            peaks: vec![0.0; if self.has_peaks() { self.poses } else { 0 }],
             kernel: vec![0.0; self.poses],
             denominators: vec![0.0; self.poses],
         }
@@ -99,7 +112,8 @@ impl PoseSpace {
             let a_joint = if r.additive == 0.0 { 3 } else { 5 };
             poses * (a_joint * r.joints.len() as u64 + 4)
         };
-        distances + self.regions.iter().map(region).sum::<u64>()
+        let peaks = if self.has_peaks() { poses * (self.joints.len() + 2 * self.regions.len()) as u64 } else { 0 };
+        distances + peaks + self.regions.iter().map(region).sum::<u64>()
     }
 
     /// Bytes that a frame reads.
@@ -131,12 +145,22 @@ impl PoseSpace {
             let nearest = distances.iter().copied().fold(f32::INFINITY, f32::min);
             scratch.fades[c] = fade(nearest, self.fade[c]);
         }
+        if !scratch.peaks.is_empty() {
+            scratch.peaks.fill(0.0);
+            for distances in scratch.distances.chunks_exact(n) {
+                scratch.peaks.iter_mut().zip(distances).for_each(|(sum, d)| *sum += d);
+            }
+            for peak in &mut scratch.peaks {
+                let factor = 1.0 / (1.0 + self.peak_rate * *peak);
+                *peak = factor * factor;
+            }
+        }
     }
 
     /// `κ(e)` of region `r`, (N), for the pose that was [`set`](Self::set); all nil where the pose is out of range.
     pub(crate) fn kernel<'scratch>(&self, r: usize, scratch: &'scratch mut PoseSpaceScratch) -> &'scratch [f32] {
         let region = &self.regions[r];
-        let PoseSpaceScratch { distances, fades, kernel, denominators } = scratch;
+        let PoseSpaceScratch { distances, fades, peaks, kernel, denominators } = scratch;
         let faded: f32 = region.joints.iter().map(|&(c, _)| fades[c as usize]).product();
         kernel.fill(0.0);
         if faded == 0.0 {
@@ -161,11 +185,15 @@ impl PoseSpace {
         for (kernel, denominator) in kernel.iter_mut().zip(denominators) {
             *kernel = faded * (region.constant + *kernel + region.product / *denominator);
         }
+        if region.peak != 0.0 {
+            kernel.iter_mut().zip(peaks).for_each(|(kernel, peak)| *kernel += faded * region.peak * *peak);
+        }
         kernel
     }
 
     pub(crate) fn write(&self, writer: &mut TensorWriter) {
         writer.u32("pose_space.poses", &[1], &[self.poses as u32]);
+        writer.f32("pose_space.peak_rate", &[1], &[self.peak_rate]);
         writer.u16("pose_space.joints", &[self.joints.len()], &self.joints);
         writer.f32("pose_space.rotations", &[self.joints.len(), 4, self.poses], &self.rotations);
         writer.f32("pose_space.fade", &[self.fade.len(), 2], self.fade.as_flattened());
@@ -173,11 +201,11 @@ impl PoseSpace {
         let pairs = || self.regions.iter().flat_map(|region| &region.joints);
         let joints: Vec<u16> = pairs().map(|&(joint, _)| joint).collect();
         let rates: Vec<f32> = pairs().map(|&(_, rate)| rate).collect();
-        let terms: Vec<f32> = self.regions.iter().flat_map(|r| [r.constant, r.product, r.additive]).collect();
+        let terms: Vec<f32> = self.regions.iter().flat_map(|r| [r.constant, r.product, r.additive, r.peak]).collect();
         writer.u32("pose_space.region_joint_counts", &[counts.len()], &counts);
         writer.u16("pose_space.region_joints", &[joints.len()], &joints);
         writer.f32("pose_space.region_rates", &[rates.len()], &rates);
-        writer.f32("pose_space.region_terms", &[counts.len(), 3], &terms);
+        writer.f32("pose_space.region_terms", &[counts.len(), 4], &terms);
     }
 
     pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
@@ -188,18 +216,26 @@ impl PoseSpace {
         let counts = reader.u32("pose_space.region_joint_counts", &[None])?;
         let region_joints = reader.u16("pose_space.region_joints", &[None])?;
         let rates = reader.f32("pose_space.region_rates", &[Some(region_joints.len())])?;
-        let terms = reader.f32("pose_space.region_terms", &[Some(counts.len()), Some(3)])?;
+        let terms = reader.f32("pose_space.region_terms", &[Some(counts.len()), Some(4)])?;
         let mut pairs = region_joints.iter().copied().zip(rates);
         let mut regions = Vec::with_capacity(counts.len());
-        for (&count, terms) in counts.iter().zip(terms.chunks_exact(3)) {
+        for (&count, terms) in counts.iter().zip(terms.chunks_exact(4)) {
             let joints: Vec<(u16, f32)> = pairs.by_ref().take(count as usize).collect();
             if joints.len() != count as usize {
                 return Err(short("pose_space.region_joints"));
             }
-            regions.push(KernelRegion { joints, constant: terms[0], product: terms[1], additive: terms[2] });
+            regions.push(KernelRegion {
+                joints,
+                constant: terms[0],
+                product: terms[1],
+                additive: terms[2],
+                peak: terms[3],
+            });
         }
+        let peak_rate = reader.f32("pose_space.peak_rate", &[Some(1)])?[0];
         Ok(Self {
             poses,
+            peak_rate,
             rotations,
             fade: fade.chunks_exact(2).map(|f| [f[0], f[1]]).collect(),
             joints,

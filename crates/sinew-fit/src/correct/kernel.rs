@@ -13,7 +13,8 @@
 
 use super::poses::PoseTable;
 
-/// The kernel of a region: `constant + product · Π_j f_j + additive · mean_j f_j`, `f_j = 1/(1 + d_j²/(2 s_j²))`.
+/// The kernel of a region: `constant + product · Π_j f_j + additive · mean_j f_j + peak · ν`,
+/// `f_j = 1/(1 + d_j²/(2 s_j²))`, `ν` the narrow one of [`PoseTable::peaks`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
     /// (index into [`PoseTable::joints`], width s in radians).
@@ -24,6 +25,8 @@ pub struct Kernel {
     pub product: f64,
     /// The weight of the mean.
     pub additive: f64,
+    /// The weight of ν; nil for a regression with a ridge.
+    pub peak: f64,
 }
 
 impl Kernel {
@@ -45,7 +48,12 @@ impl Kernel {
             0 => (0.0, 0.0),
             count => (self.product, self.additive / count as f64),
         };
-        product.iter().zip(&sum).map(|(product, sum)| self.constant + weight * product + share * sum).collect()
+        let mut kernel: Vec<f64> =
+            product.iter().zip(&sum).map(|(product, sum)| self.constant + weight * product + share * sum).collect();
+        if self.peak > 0.0 {
+            kernel.iter_mut().zip(table.peaks()).for_each(|(kernel, peak)| *kernel += self.peak * peak);
+        }
+        kernel
     }
 }
 
@@ -170,7 +178,8 @@ mod tests {
         let closed = Ridge::new(&matrix, 0.05, &weights).unwrap().left_out(&gram);
         for i in 0..n {
             let kept: Vec<usize> = (0..n).filter(|&e| e != i).collect();
-            let small: Vec<f64> = kept.iter().flat_map(|&a| kept.iter().map(move |&b| (a, b))).map(|(a, b)| matrix[a * n + b]).collect();
+            let small: Vec<f64> =
+                kept.iter().flat_map(|&a| kept.iter().map(move |&b| (a, b))).map(|(a, b)| matrix[a * n + b]).collect();
             let small_weights: Vec<f64> = kept.iter().map(|&e| weights[e]).collect();
             let inverse = Ridge::new(&small, 0.05, &small_weights).unwrap().inverse;
             let m = n - 1;

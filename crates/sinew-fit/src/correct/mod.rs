@@ -62,11 +62,16 @@ pub fn correct(
 ) -> Result<Fitted, FitError> {
     let Fitted { model, mut report } = fitted;
     let correction = match params.place {
-        Place::Vertices => {
-            Correction::Vertices(vertices::fit(training, &model, &vertices::Params::from(params), progress, &mut report)?)
-        }
+        Place::Vertices => Correction::Vertices(vertices::fit(
+            training,
+            &model,
+            &vertices::Params::from(params),
+            progress,
+            &mut report,
+        )?),
     };
     let cost = correction.cost();
-    report.found("correction", format!("{}, {} operations a frame, {} bytes", correction.kind(), cost.flops, cost.bytes));
+    report
+        .found("correction", format!("{}, {} operations a frame, {} bytes", correction.kind(), cost.flops, cost.bytes));
     Ok(Fitted { model: model.with_correction(correction)?, report })
 }

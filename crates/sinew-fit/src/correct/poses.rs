@@ -71,6 +71,32 @@ impl PoseTable {
         self.poses - usize::from(self.with_rest)
     }
 
+    /// The rate 1/(2 width²) of ν: its width is a quarter of the distance over all joints from a pose to its nearest
+    /// neighbour, for the pose whose neighbour is nearest. Poses closer than a degree count as the same pose.
+    #[must_use]
+    pub fn peak_rate(&self) -> f64 {
+        let all = self.all_distances();
+        let distinct = all.iter().copied().filter(|&d| d > SMALLEST_ANGLE * SMALLEST_ANGLE);
+        let nearest = distinct.fold(f64::INFINITY, f64::min);
+        if nearest.is_finite() { 8.0 / nearest } else { 1.0 }
+    }
+
+    /// `ν = (1 + rate_ν Σ_j d_j²)⁻²` between poses, (N, N).
+    #[must_use]
+    pub fn peaks(&self) -> Vec<f64> {
+        let rate = self.peak_rate();
+        self.all_distances().iter().map(|d| (1.0 + rate * d).powi(-2)).collect()
+    }
+
+    /// `Σ_j d_j²`, (N, N).
+    fn all_distances(&self) -> Vec<f64> {
+        let mut all = vec![0.0; self.poses * self.poses];
+        for distances in &self.distances {
+            all.iter_mut().zip(distances).for_each(|(sum, d)| *sum += d);
+        }
+        all
+    }
+
     /// Squared distances (near², far²) between which joint `c`'s part of a correction fades out.
     ///
     /// With R the largest distance from the rest pose: at twice the trained range the nearest example is R away, and
@@ -95,7 +121,11 @@ impl PoseTable {
             widest = widest.max(gaps[next]);
             gaps[next] = f64::NAN;
             for e in 0..rotations.len() {
-                gaps[e] = if gaps[e].is_nan() { gaps[e] } else { gaps[e].min(squared_distance(rotations[e], rotations[next])) };
+                gaps[e] = if gaps[e].is_nan() {
+                    gaps[e]
+                } else {
+                    gaps[e].min(squared_distance(rotations[e], rotations[next]))
+                };
             }
         }
         widest

@@ -13,6 +13,13 @@ const WIDTHS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 /// Ridges tried, relative to a kernel of height one: from interpolation in all but name to little more than the mean.
 const RIDGES: [f64; 6] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
+/// The ridge left under an exact regression, as a fraction of the one that ν replaces: what it leaves of the residual is
+/// below what f32 resolves, and duplicate poses still have an inverse.
+const EXACT_RIDGE: f64 = 1e-6;
+
+/// The least weight of ν in an exact regression: less would need coefficients larger than f32 can add up.
+const LEAST_PEAK: f64 = 1e-3;
+
 /// A change must lower the surprise by this much an added joint (twice a log probability an output): below it, it is
 /// noise that two equally good joints differ by.
 const LEAST_GAIN: f64 = 1e-3;
@@ -24,8 +31,9 @@ pub struct Search<'a> {
     pub table: &'a PoseTable,
     /// Joints that may drive the region, as indices into the table's joints.
     pub candidates: &'a [usize],
-    /// A ridge that is given instead of searched.
-    pub ridge: Option<f64>,
+    /// Whether the training poses must come out exactly. The search is the same; then the narrow kernel ν takes the
+    /// place of the ridge, so that the prediction changes next to the examples only.
+    pub exact: bool,
     /// The kernel's weight of the product over joints; the mean over joints has the rest.
     pub product: f64,
 }
@@ -52,9 +60,8 @@ struct Candidate {
 /// The best kernel for targets with the Gram matrix `gram` (N, N).
 #[must_use]
 pub fn choose(search: &Search, gram: &[f64]) -> Chosen {
-    let ridges: &[f64] = search.ridge.as_ref().map_or(&RIDGES, std::slice::from_ref);
     let none = vec![None; search.candidates.len()];
-    let mut best = ridges
+    let mut best = RIDGES
         .iter()
         .map(|&lambda| scored(search, gram, none.clone(), lambda))
         .reduce(better)
@@ -69,7 +76,7 @@ pub fn choose(search: &Search, gram: &[f64]) -> Chosen {
                 }
                 let mut widths = best.widths.clone();
                 widths[c] = width;
-                for &lambda in ridges.iter().filter(|&&l| step == 0 || (l / best.lambda).ln().abs() < 2.5) {
+                for &lambda in RIDGES.iter().filter(|&&l| step == 0 || (l / best.lambda).ln().abs() < 2.5) {
                     let candidate = scored(search, gram, widths.clone(), lambda);
                     next = Some(match next {
                         Some(next) => better(next, candidate),
@@ -103,13 +110,23 @@ fn kernel(search: &Search, widths: &[Option<f64>]) -> Kernel {
         constant: 1.0,
         product: search.product,
         additive: 1.0 - search.product,
+        peak: 0.0,
     }
 }
 
 fn finish(search: &Search, gram: &[f64], best: &Candidate) -> Chosen {
-    let kernel = kernel(search, &best.widths);
-    let matrix = kernel.matrix(search.table);
+    let mut kernel = kernel(search, &best.widths);
     let mut lambda = best.lambda;
+    let judged = Ridge::new(&kernel.matrix(search.table), lambda, &search.table.weights);
+    let left_out = judged.as_ref().map_or(f64::INFINITY, |ridge| {
+        let errors = ridge.left_out(gram);
+        (0..search.table.training_poses()).map(|e| search.table.weights[e] * errors[e]).sum()
+    });
+    if search.exact {
+        kernel.peak = lambda.max(LEAST_PEAK);
+        lambda *= EXACT_RIDGE;
+    }
+    let matrix = kernel.matrix(search.table);
     let ridge = loop {
         match Ridge::new(&matrix, lambda, &search.table.weights) {
             Some(ridge) => break ridge,
@@ -117,7 +134,5 @@ fn finish(search: &Search, gram: &[f64], best: &Candidate) -> Chosen {
             None => lambda *= 10.0,
         }
     };
-    let errors = ridge.left_out(gram);
-    let left_out = (0..search.table.training_poses()).map(|e| search.table.weights[e] * errors[e]).sum();
     Chosen { kernel, lambda, ridge, left_out }
 }

@@ -18,9 +18,9 @@ use crate::{FitError, FitReport, Progress, Training, to_model};
 /// A vertex is left alone if no pose displaces it by more than this fraction of the rest diagonal: f32 is no finer.
 const SMALLEST_DISPLACEMENT: f64 = 1e-6;
 
-/// The ridge of an exact correction. In f64 it leaves a millionth of the residual; a smaller one would leave
-/// coefficients that f32 cannot add up.
-const EXACT_RIDGE: f64 = 1e-6;
+/// The rest mesh stays an example while the error of left-out poses grows by no more than this: it also keeps the rest
+/// pose itself in place.
+const REST_TOLERANCE: f64 = 1.02;
 
 /// The part of the residual (rms) that a smooth correction may lose to compression without a budget; an exact one may
 /// lose a thousandth of it.
@@ -73,27 +73,29 @@ pub fn fit(
     let without = fit_regions(training, &residual, params, PoseTable::new(training, false));
     let left_out = |regions: &[Region]| regions.iter().map(|region| region.chosen.left_out).sum::<f64>();
     // The rest mesh is an example of itself, unless it spoils the others: then it was not made like them.
-    let rest_helps = left_out(&with_rest.1) <= left_out(&without.1);
+    let rest_helps = left_out(&with_rest.1) <= REST_TOLERANCE * left_out(&without.1);
     let (table, regions) = if rest_helps { with_rest } else { without };
     tell(training, &table, &regions, left_out(&regions), report);
     Ok(compress(&table, &regions, params, report))
 }
 
-fn fit_regions(training: &Training, residual: &Residual, params: &Params, table: PoseTable) -> (PoseTable, Vec<Region>) {
+fn fit_regions(
+    training: &Training,
+    residual: &Residual,
+    params: &Params,
+    table: PoseTable,
+) -> (PoseTable, Vec<Region>) {
     let smallest = SMALLEST_DISPLACEMENT * training.diagonal;
     let displaced = |&v: &u32| residual.displacements.iter().any(|pose| pose[v as usize].length() > smallest);
     let mut parts = regions::by_bone(&residual.bones, training.bone_count());
     parts.iter_mut().for_each(|(_, vertices)| vertices.retain(displaced));
     parts.retain(|(_, vertices)| !vertices.is_empty());
-    let ridge = match params.closeness {
-        Closeness::Smooth => None,
-        Closeness::Exact => Some(EXACT_RIDGE),
-    };
+    let exact = params.closeness == Closeness::Exact;
     let fit = |(bone, vertices): (usize, Vec<u32>)| {
         let targets = residual.targets(&vertices, table.poses);
         let gram = gram(&targets, table.poses);
         let candidates = regions::candidates(&training.skeleton, &table, bone);
-        let search = Search { table: &table, candidates: &candidates, ridge, product: 0.5 };
+        let search = Search { table: &table, candidates: &candidates, exact, product: 0.5 };
         let chosen = select::choose(&search, &gram);
         Region { bone, vertices, targets, gram, chosen }
     };
@@ -105,7 +107,8 @@ fn compress(table: &PoseTable, regions: &[Region], params: &Params, report: &mut
     let components: Vec<Components> = regions.par_iter().map(|r| Components::new(&r.gram, table.poses)).collect();
     let bytes: Vec<usize> = regions.iter().map(|r| 12 * r.vertices.len() + 4 * table.poses).collect();
     let total: f64 = components.iter().flat_map(|c| &c.energies).sum();
-    let kept = components::spend(&components, &bytes, Budget { bytes: params.bytes, energy: params.loss.powi(2) * total });
+    let kept =
+        components::spend(&components, &bytes, Budget { bytes: params.bytes, energy: params.loss.powi(2) * total });
     let all: usize = components.iter().map(|c| c.energies.len()).sum();
     let lost = if total > 0.0 { 100.0 * (kept.left / total).sqrt() } else { 0.0 };
     report.found(

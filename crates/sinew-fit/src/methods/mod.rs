@@ -3,5 +3,6 @@
 pub mod animation_space;
 pub mod influence_sets;
 pub mod multi_weight;
+pub mod psd;
 pub mod rr;
 pub mod ssd;

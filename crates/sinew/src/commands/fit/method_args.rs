@@ -5,6 +5,7 @@ use sinew_fit::methods::multi_weight::MweParams;
 use sinew_fit::methods::ssd::SsdParams;
 use sinew_fit::{METHODS, Method};
 
+use super::correction_args::CorrectionArgs;
 use super::linear_args::LinearArgs;
 use super::rr_args::RrArgs;
 
@@ -21,6 +22,8 @@ pub struct MethodArgs {
     pub linear: LinearArgs,
     #[command(flatten)]
     pub rr: RrArgs,
+    #[command(flatten)]
+    pub correction: CorrectionArgs,
 }
 
 impl MethodArgs {
@@ -37,12 +40,14 @@ impl MethodArgs {
                     skin.influences = skin.influences.min(influences);
                 }
                 Method::RotationalRegression(params) => params.influences = influences,
+                Method::Psd(params) => params.skin = SsdParams { influences },
+                Method::Corrected(..) => unreachable!("corrections are applied last"),
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
             }
         }
         self.linear.apply(&mut method)?;
         self.rr.apply(&mut method)?;
-        Ok(method)
+        self.correction.apply(method)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `sinew fit`: examples → model.
 
+mod correction_args;
 mod linear_args;
 mod method_args;
 mod pose_weights;

@@ -1,0 +1,91 @@
+//! The flags of the correction layer.
+
+use sinew_fit::Method;
+use sinew_fit::correct::{Closeness, CorrectionParams, Place};
+
+/// A correction of what the method leaves over at the training poses.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub struct CorrectionArgs {
+    /// Add what the method leaves over at the training poses, interpolated over poses: displacements of the vertices
+    /// (any method).
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "vertices", help_heading = "Correction")]
+    pub correct: Option<CorrectedPlace>,
+    /// How closely the correction follows the training poses [default: smooth; psd: exact].
+    #[arg(long, value_name = "HOW", help_heading = "Correction")]
+    pub correct_fit: Option<CorrectionFit>,
+    /// Bytes that the correction of vertices may take, e.g. 200k or 1.5M [default: what 2 % of the residual asks for].
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
+    pub correct_bytes: Option<usize>,
+}
+
+/// What is corrected.
+#[derive(clap::ValueEnum, Debug, Clone, Copy)]
+pub enum CorrectedPlace {
+    /// Displacements of vertices: memory and time grow with the mesh.
+    Vertices,
+}
+
+/// How closely a correction follows the training poses.
+#[derive(clap::ValueEnum, Debug, Clone, Copy)]
+pub enum CorrectionFit {
+    /// With the ridge that predicts unseen poses best.
+    Smooth,
+    /// Training poses come out exactly.
+    Exact,
+}
+
+impl CorrectionArgs {
+    /// `method` with the correction that was asked for; a flag that means nothing is an error.
+    pub fn apply(&self, method: Method) -> anyhow::Result<Method> {
+        let closeness = self.correct_fit.map(|fit| match fit {
+            CorrectionFit::Smooth => Closeness::Smooth,
+            CorrectionFit::Exact => Closeness::Exact,
+        });
+        let change = |params: &mut CorrectionParams| {
+            params.closeness = closeness.unwrap_or(params.closeness);
+            params.bytes = self.correct_bytes.or(params.bytes);
+        };
+        match (self.correct, method) {
+            (None, Method::Psd(mut params)) => {
+                change(&mut params.correction);
+                Ok(Method::Psd(params))
+            }
+            (None, Method::Corrected(method, mut params)) => {
+                change(&mut params);
+                Ok(Method::Corrected(method, params))
+            }
+            (None, method) if closeness.is_none() && self.correct_bytes.is_none() => Ok(method),
+            (None, method) => {
+                anyhow::bail!(
+                    "--correct-fit and --correct-bytes need --correct (or a method that corrects, not `{}`)",
+                    method.name()
+                )
+            }
+            (Some(_), method @ (Method::Psd(_) | Method::Corrected(..))) => {
+                anyhow::bail!("`{}` already is a corrected method; leave --correct out", method.name())
+            }
+            (Some(place), method) => {
+                let mut params = CorrectionParams::new(match place {
+                    CorrectedPlace::Vertices => Place::Vertices,
+                });
+                change(&mut params);
+                Ok(Method::Corrected(Box::new(method), params))
+            }
+        }
+    }
+}
+
+/// `200k`, `1.5M`, `4096`.
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let digits = lower.trim_end_matches('b');
+    let (number, unit) = match digits.strip_suffix(['k', 'm']) {
+        Some(number) if digits.ends_with('k') => (number, 1e3),
+        Some(number) => (number, 1e6),
+        None => (digits, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(value) if value > 0.0 && value * unit < 1e12 => Ok((value * unit) as usize),
+        _ => Err(format!("`{text}` is not a number of bytes; write e.g. 65536, 200k or 1.5M")),
+    }
+}
