@@ -2,9 +2,12 @@
 
 use glam::{DMat3, DVec3};
 use sinew_examples::nearest_rotation;
-use sinew_runtime::Model;
+use sinew_runtime::{Model, Skin};
 
 use crate::{Training, predict};
+
+/// Weights that differ by less are equal: they are fitted to examples that carry rounding.
+const WEIGHT_TIE: f32 = 1e-3;
 
 /// The residual of a model, by vertex.
 #[derive(Debug, Clone)]
@@ -20,8 +23,7 @@ impl Residual {
     /// What `model` leaves over on `training`.
     #[must_use]
     pub fn new(training: &Training, model: &Model) -> Self {
-        let skin = &model.character.skin;
-        let bones: Vec<usize> = (0..training.vertex_count()).map(|v| skin.joints[v * skin.width] as usize).collect();
+        let bones: Vec<usize> = (0..training.vertex_count()).map(|v| carrier(&model.character.skin, v)).collect();
         let mut displacements = Vec::with_capacity(training.pose_count() + 1);
         for (e, predicted) in predict::training_poses(model, training).iter().enumerate() {
             let turns: Vec<DMat3> =
@@ -40,6 +42,13 @@ impl Residual {
         let row = |e: usize| vertices.iter().flat_map(move |&v| self.displacements[e][v as usize].to_array());
         (0..poses).flat_map(row).collect()
     }
+}
+
+/// The bone with the largest weight; of equal ones the first, so that a tie does not hang on the last bit.
+fn carrier(skin: &Skin, v: usize) -> usize {
+    let largest = skin.vertex(v).map(|(_, weight)| weight).fold(0.0, f32::max);
+    let close = skin.vertex(v).filter(|&(_, weight)| weight >= largest - WEIGHT_TIE).map(|(bone, _)| bone);
+    close.min().unwrap_or(0)
 }
 
 /// `G = Y Yᵀ`, (N, N), for targets Y (N, D).

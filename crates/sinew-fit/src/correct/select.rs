@@ -94,7 +94,8 @@ pub fn choose(search: &Search, gram: &[f64]) -> Chosen {
 }
 
 fn better(a: Candidate, b: Candidate) -> Candidate {
-    if b.score < a.score { b } else { a }
+    // The first of equal ones, so that the choice does not hang on the last bit.
+    if b.score < a.score - 1e-6 { b } else { a }
 }
 
 fn scored(search: &Search, gram: &[f64], widths: Vec<Option<f64>>, lambda: f64) -> Candidate {
