@@ -16,6 +16,7 @@
 
 pub mod correct;
 pub mod cross_validation;
+pub mod decompose;
 mod error;
 pub mod exercised;
 pub mod geometry;
@@ -23,6 +24,7 @@ mod method;
 pub mod methods;
 pub mod predict;
 mod progress;
+pub mod recover;
 mod report;
 pub mod sample;
 pub mod solve;

@@ -3,3 +3,5 @@
 pub mod dense;
 pub mod lbfgs;
 pub mod simplex;
+pub mod few;
+pub mod rotation;

@@ -1,0 +1,244 @@
+//! The weight step: the best sparse convex weights of every vertex for given bones.
+//!
+//! Since the weights sum to one, vertex v's error is `wᵀ G w` with the Gram matrix of the single bones' residuals,
+//!
+//! ```text
+//! G_bc = (M_b x̂ − y)·(M_c x̂ − y) = x̂ᵀ (M_bᵀM_c) x̂ − x̂ᵀM_bᵀy − x̂ᵀM_cᵀy + yᵀy .
+//! ```
+//!
+//! `M_bᵀM_c` does not depend on the vertex, and `x̂ᵀ A x̂` is a product of the ten distinct entries of `x̂x̂ᵀ` with those of A.
+//! So all Gram matrices of a chunk of vertices are two matrix products, and their cost hardly grows with the frames.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, Par};
+use rayon::prelude::*;
+
+use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights};
+use crate::solve::few::{FewSolver, Gram};
+
+/// Rounding of a Gram entry relative to the trajectory's energy, from which it is the difference.
+const ROUNDING: f64 = 1e-14;
+
+/// Weights below this are dropped: at 0.1 % they move a vertex less than a thousandth of what its bones differ by.
+const SMALLEST_WEIGHT: f64 = 1e-3;
+
+/// How thoroughly to look.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Search {
+    /// From the previous bones only.
+    Near,
+    /// From all bones as well.
+    Whole,
+}
+
+/// Weights and what they leave.
+#[derive(Debug, Clone)]
+pub(crate) struct Solved {
+    /// The weights.
+    pub weights: Weights,
+    /// Each vertex's sum of squares, (V).
+    pub errors: Vec<f64>,
+}
+
+impl Solved {
+    /// The sum of squares.
+    pub fn total(&self) -> f64 {
+        self.errors.iter().sum()
+    }
+}
+
+/// The best weights. Vertices in `locked` keep theirs; a vertex without previous weights (`None`) starts
+/// from all bones.
+pub(crate) fn solve(
+    problem: &Problem,
+    motion: &Motion,
+    previous: Option<&Weights>,
+    most: usize,
+    search: Search,
+    locked: Option<&[bool]>,
+) -> Solved {
+    let grams = GramMaker::new(motion);
+    let starts: Vec<usize> = (0..problem.vertex_count()).step_by(CHUNK).collect();
+    let chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)> = starts
+        .par_iter()
+        .map_init(FewSolver::default, |solver, &start| {
+            let end = (start + CHUNK).min(problem.vertex_count());
+            let mut entries = vec![(0, 0.0); (end - start) * most];
+            let mut errors = Vec::with_capacity(end - start);
+            let mut gram = vec![0.0; grams.bones * grams.bones];
+            let mut bones = Vec::new();
+            let chunk = grams.chunk(problem, start, end);
+            for v in start..end {
+                chunk.fill(problem, v, &mut gram);
+                let gram = Gram { entries: &gram, n: grams.bones, rounding: ROUNDING * problem.energy[v] };
+                let row = &mut entries[(v - start) * most..(v - start + 1) * most];
+                bones.clear();
+                if let Some(previous) = previous {
+                    bones.extend(previous.of(v).iter().map(|&(b, _)| b as usize));
+                    if locked.is_some_and(|locked| locked[v]) {
+                        row[..bones.len()].copy_from_slice(previous.of(v));
+                        errors.push(objective(gram, previous.of(v)));
+                        continue;
+                    }
+                }
+                errors.push(solve_vertex(solver, gram, most, &bones, search, row));
+            }
+            (entries, errors)
+        })
+        .collect();
+    gathered(chunks, most)
+}
+
+/// The best weights where a vertex of part `owner[v]` may only use the bones `allowed[owner[v]]`, (B)(B).
+pub(crate) fn solve_allowed(
+    problem: &Problem,
+    motion: &Motion,
+    most: usize,
+    allowed: &[Vec<bool>],
+    owner: &[usize],
+) -> Solved {
+    let grams = GramMaker::new(motion);
+    let starts: Vec<usize> = (0..problem.vertex_count()).step_by(CHUNK).collect();
+    let chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)> = starts
+        .par_iter()
+        .map_init(FewSolver::default, |solver, &start| {
+            let end = (start + CHUNK).min(problem.vertex_count());
+            let mut entries = vec![(0, 0.0); (end - start) * most];
+            let mut errors = Vec::with_capacity(end - start);
+            let mut whole = vec![0.0; grams.bones * grams.bones];
+            let chunk = grams.chunk(problem, start, end);
+            for v in start..end {
+                chunk.fill(problem, v, &mut whole);
+                let bones: Vec<usize> = (0..grams.bones).filter(|&b| allowed[owner[v]][b]).collect();
+                let n = bones.len();
+                let entries_of = |k: usize| whole[bones[k / n] * grams.bones + bones[k % n]];
+                let small: Vec<f64> = (0..n * n).map(entries_of).collect();
+                let gram = Gram { entries: &small, n, rounding: ROUNDING * problem.energy[v] };
+                let row = &mut entries[(v - start) * most..(v - start + 1) * most];
+                errors.push(solve_vertex(solver, gram, most, &[], Search::Whole, row));
+                row.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = bones[entry.0 as usize] as u32);
+            }
+            (entries, errors)
+        })
+        .collect();
+    gathered(chunks, most)
+}
+
+fn gathered(chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)>, most: usize) -> Solved {
+    let mut solved = Solved { weights: Weights { most, entries: Vec::new() }, errors: Vec::new() };
+    for (entries, errors) in chunks {
+        solved.weights.entries.extend(entries);
+        solved.errors.extend(errors);
+    }
+    solved
+}
+
+fn solve_vertex(
+    solver: &mut FewSolver,
+    gram: Gram<'_>,
+    most: usize,
+    start: &[usize],
+    search: Search,
+    row: &mut [(u32, f64)],
+) -> f64 {
+    let mut value = solver.solve(gram, most, start, search == Search::Whole);
+    if solver.entries().any(|(_, w)| w < SMALLEST_WEIGHT) {
+        let mut kept = [0; 32];
+        let mut count = 0;
+        for (b, _) in solver.entries().filter(|&(_, w)| w >= SMALLEST_WEIGHT) {
+            kept[count] = b;
+            count += 1;
+        }
+        value = solver.solve_among(gram, &kept[..count]);
+    }
+    for (slot, (b, w)) in row.iter_mut().zip(solver.entries()) {
+        *slot = (b as u32, w);
+    }
+    row.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    value
+}
+
+fn objective(gram: Gram<'_>, entries: &[(u32, f64)]) -> f64 {
+    let at = |a: u32, b: u32| gram.entries[a as usize * gram.n + b as usize];
+    entries.iter().map(|&(a, wa)| entries.iter().map(|&(b, wb)| wa * wb * at(a, b)).sum::<f64>()).sum()
+}
+
+/// What the Gram matrices of all vertices share.
+pub(crate) struct GramMaker<'a> {
+    motion: &'a Motion,
+    /// The number of bones, B.
+    pub bones: usize,
+    /// The coefficients of [`PRODUCTS`] in `x̂ᵀ (M_bᵀM_c) x̂` for each pair c ≤ b, (B(B+1)/2, 10).
+    pairs: Mat<f64>,
+}
+
+/// The two matrix products of a chunk of vertices.
+pub(crate) struct GramChunk {
+    start: usize,
+    bones: usize,
+    /// `x̂ᵀ (M_bᵀM_c) x̂`, (pairs, n).
+    quadratic: Mat<f64>,
+    /// `Mᵀ y`, (4B, n).
+    linear: Mat<f64>,
+}
+
+impl<'a> GramMaker<'a> {
+    /// Prepares the pairs of bones.
+    pub fn new(motion: &'a Motion) -> Self {
+        let bones = motion.bone_count();
+        let mut cross = Mat::<f64>::zeros(4 * bones, 4 * bones);
+        matmul(cross.as_mut(), Accum::Replace, motion.matrix.transpose(), motion.matrix.as_ref(), 1.0, Par::Seq);
+        let mut pairs = Mat::zeros(bones * (bones + 1) / 2, 10);
+        for b in 0..bones {
+            for c in 0..=b {
+                for (k, &(i, j)) in PRODUCTS.iter().enumerate() {
+                    let one = cross[(4 * b + i, 4 * c + j)];
+                    let other = if i == j { 0.0 } else { cross[(4 * b + j, 4 * c + i)] };
+                    pairs[(b * (b + 1) / 2 + c, k)] = one + other;
+                }
+            }
+        }
+        Self { motion, bones, pairs }
+    }
+
+    /// The products for vertices `start..end`.
+    pub fn chunk(&self, problem: &Problem, start: usize, end: usize) -> GramChunk {
+        let n = end - start;
+        let mut quadratic = Mat::zeros(self.pairs.nrows(), n);
+        let products = problem.products.as_ref().subcols(start, n);
+        matmul(quadratic.as_mut(), Accum::Replace, self.pairs.as_ref(), products, 1.0, Par::Seq);
+        let mut linear = Mat::zeros(4 * self.bones, n);
+        let targets = problem.targets.as_ref().subcols(start, n);
+        matmul(linear.as_mut(), Accum::Replace, self.motion.matrix.transpose(), targets, 1.0, Par::Seq);
+        GramChunk { start, bones: self.bones, quadratic, linear }
+    }
+}
+
+impl GramChunk {
+    /// The Gram matrix of vertex `v`, (B, B), into `gram`.
+    pub fn fill(&self, problem: &Problem, v: usize, gram: &mut [f64]) {
+        let n = self.bones;
+        let (quadratic, linear) =
+            (self.quadratic.col_as_slice(v - self.start), self.linear.col_as_slice(v - self.start));
+        let [x, y, z, _] = problem.rest[v];
+        let energy = problem.energy[v];
+        let mut pair = 0;
+        for b in 0..n {
+            let l = &linear[4 * b..4 * b + 4];
+            let l_b = x * l[0] + y * l[1] + z * l[2] + l[3];
+            // Until the end the diagonal holds x̂ᵀM_bᵀy.
+            gram[b * n + b] = l_b;
+            for c in 0..b {
+                let value = quadratic[pair] + energy - l_b - gram[c * n + c];
+                gram[b * n + c] = value;
+                gram[c * n + b] = value;
+                pair += 1;
+            }
+            pair += 1;
+        }
+        for b in 0..n {
+            let l_b = gram[b * n + b];
+            gram[b * n + b] = quadratic[b * (b + 1) / 2 + b] + energy - 2.0 * l_b;
+        }
+    }
+}
