@@ -24,6 +24,8 @@ pub struct Cli {
 #[allow(clippy::large_enum_variant)]
 enum Command {
     Data(commands::data::Args),
+    Recover(commands::recover::Args),
+    Decompose(commands::decompose::Args),
     Inspect(commands::inspect::Args),
     Fit(commands::fit::Args),
     Measure(commands::measure::Args),
@@ -38,6 +40,8 @@ impl Cli {
         }
         match self.command {
             Command::Data(args) => commands::data::run(args),
+            Command::Recover(args) => commands::recover::run(args),
+            Command::Decompose(args) => commands::decompose::run(args),
             Command::Inspect(args) => commands::inspect::run(args),
             Command::Fit(args) => commands::fit::run(args),
             Command::Measure(args) => commands::measure::run(args),

@@ -3,8 +3,10 @@
 
 mod cli;
 mod commands;
+mod cpu;
 mod load;
 mod output;
+mod parts_picture;
 mod predict;
 mod progress;
 

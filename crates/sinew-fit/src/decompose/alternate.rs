@@ -67,7 +67,8 @@ impl<'a> Alternation<'a> {
         params: &'a DecomposeParams,
     ) -> Self {
         let locked_vertices = (!locked_vertices.is_empty()).then_some(locked_vertices);
-        let solved = weights::solve(problem, &motion, given.as_ref(), params.influences, Search::Whole, locked_vertices);
+        let solved =
+            weights::solve(problem, &motion, given.as_ref(), params.influences, Search::Whole, locked_vertices);
         let error = solved.total();
         let mut alternation = Self {
             problem,
@@ -206,7 +207,11 @@ impl<'a> Alternation<'a> {
             next += u32::from(used[b]);
         }
         self.motion = self.motion.without(&gone);
-        self.weights.entries.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = place[entry.0 as usize]);
+        self.weights
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.1 > 0.0)
+            .for_each(|entry| entry.0 = place[entry.0 as usize]);
         self.locked_bones = (0..used.len()).filter(|&b| used[b]).map(|b| self.locked_bones[b]).collect();
         Some(format!("{} bones were left without a vertex and taken away", gone.len()))
     }

@@ -20,8 +20,6 @@ pub(crate) mod seeds;
 pub(crate) mod transforms;
 pub(crate) mod weights;
 
-#[cfg(test)]
-mod tests;
 
 use glam::{DAffine3, DVec3};
 use sinew_examples::{ExamplesError, MeshSequence};
@@ -152,17 +150,12 @@ pub fn decompose(
     })
 }
 
-fn check(
-    sequence: &MeshSequence,
-    frames: &[usize],
-    given: &Given,
-    params: &DecomposeParams,
-) -> Result<(), FitError> {
+fn check(sequence: &MeshSequence, frames: &[usize], given: &Given, params: &DecomposeParams) -> Result<(), FitError> {
     let refuse = |name, value: String, range| Err(FitError::Parameter { name, value, range });
     if !(1..=1024).contains(&params.bones) {
         return refuse("bones", params.bones.to_string(), "1 to 1024");
     }
-    if !(1..=16).contains(&params.influences) {
+    if !(1..=weights::MOST).contains(&params.influences) {
         return refuse("influences", params.influences.to_string(), "1 to 16");
     }
     if !(params.tolerance >= 0.0) || params.patience == 0 {
@@ -224,7 +217,7 @@ fn start<'a>(problem: &'a Problem, given: &'a Given, params: &'a DecomposeParams
         whole(&mut motion);
         motion
     } else {
-        problem.from_transforms(&given.transforms)
+        problem.motion_from(&given.transforms)
     };
     let mut locked_bones = given.locked_bones.clone();
     locked_bones.resize(motion.bone_count(), false);

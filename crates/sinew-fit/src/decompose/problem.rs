@@ -86,7 +86,7 @@ impl Problem {
     }
 
     /// The inverse of [`Self::to_transforms`].
-    pub fn from_transforms(&self, transforms: &[Vec<DAffine3>]) -> Motion {
+    pub fn motion_from(&self, transforms: &[Vec<DAffine3>]) -> Motion {
         let mut motion = Motion::identity(self.frame_count(), transforms.first().map_or(0, Vec::len));
         for (e, bones) in transforms.iter().enumerate() {
             for (b, t) in bones.iter().enumerate() {

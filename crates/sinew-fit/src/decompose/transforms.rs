@@ -12,11 +12,11 @@
 //! and then all together by Gauss–Newton steps, frame by frame: one at a time converges slowly, because neighbouring bones
 //! share their vertices.
 
+use crate::solve::rotation::best_rotation;
 use faer::linalg::solvers::Solve;
 use faer::{Mat, Side};
 use glam::{DAffine3, DMat3, DQuat, DVec3};
 use rayon::prelude::*;
-use crate::solve::rotation::best_rotation;
 
 use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights};
 
@@ -200,13 +200,7 @@ pub(crate) fn solve_affine(statistics: &Statistics, motion: &mut Motion, locked:
 }
 
 /// Rigid bones: `sweeps` of Procrustes, then `steps` of Gauss–Newton; every frame by itself.
-pub(crate) fn solve_rigid(
-    statistics: &Statistics,
-    motion: &mut Motion,
-    locked: &[bool],
-    sweeps: usize,
-    steps: usize,
-) {
+pub(crate) fn solve_rigid(statistics: &Statistics, motion: &mut Motion, locked: &[bool], sweeps: usize, steps: usize) {
     let free: Vec<usize> =
         (0..statistics.bones).filter(|&b| !locked[b] && statistics.mass(b) > SMALLEST_BONE).collect();
     let solved: Vec<Vec<DAffine3>> = (0..motion.frame_count())
@@ -288,7 +282,13 @@ fn gauss_newton(statistics: &Statistics, transforms: &mut [DAffine3], free: &[us
         }
         for c in std::iter::once(b).chain(statistics.neighbours[b].iter().copied()) {
             let Some(q) = place[c].filter(|&q| q <= p) else { continue };
-            add_block(&mut hessian, (p, q), statistics.pair(b, c), (turn, centres[b]), (transforms[c].matrix3, centres[c]));
+            add_block(
+                &mut hessian,
+                (p, q),
+                statistics.pair(b, c),
+                (turn, centres[b]),
+                (transforms[c].matrix3, centres[c]),
+            );
         }
     }
     for i in 0..6 * n {

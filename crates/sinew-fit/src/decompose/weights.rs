@@ -22,6 +22,9 @@ const ROUNDING: f64 = 1e-14;
 /// Weights below this are dropped: at 0.1 % they move a vertex less than a thousandth of what its bones differ by.
 const SMALLEST_WEIGHT: f64 = 1e-3;
 
+/// The largest number of bones a vertex.
+pub(crate) const MOST: usize = 16;
+
 /// How thoroughly to look.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Search {
@@ -47,8 +50,7 @@ impl Solved {
     }
 }
 
-/// The best weights. Vertices in `locked` keep theirs; a vertex without previous weights (`None`) starts
-/// from all bones.
+/// The best weights. Vertices in `locked` keep theirs; without previous weights every vertex starts from all bones.
 pub(crate) fn solve(
     problem: &Problem,
     motion: &Motion,
@@ -57,36 +59,17 @@ pub(crate) fn solve(
     search: Search,
     locked: Option<&[bool]>,
 ) -> Solved {
-    let grams = GramMaker::new(motion);
-    let starts: Vec<usize> = (0..problem.vertex_count()).step_by(CHUNK).collect();
-    let chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)> = starts
-        .par_iter()
-        .map_init(FewSolver::default, |solver, &start| {
-            let end = (start + CHUNK).min(problem.vertex_count());
-            let mut entries = vec![(0, 0.0); (end - start) * most];
-            let mut errors = Vec::with_capacity(end - start);
-            let mut gram = vec![0.0; grams.bones * grams.bones];
-            let mut bones = Vec::new();
-            let chunk = grams.chunk(problem, start, end);
-            for v in start..end {
-                chunk.fill(problem, v, &mut gram);
-                let gram = Gram { entries: &gram, n: grams.bones, rounding: ROUNDING * problem.energy[v] };
-                let row = &mut entries[(v - start) * most..(v - start + 1) * most];
-                bones.clear();
-                if let Some(previous) = previous {
-                    bones.extend(previous.of(v).iter().map(|&(b, _)| b as usize));
-                    if locked.is_some_and(|locked| locked[v]) {
-                        row[..bones.len()].copy_from_slice(previous.of(v));
-                        errors.push(objective(gram, previous.of(v)));
-                        continue;
-                    }
-                }
-                errors.push(solve_vertex(solver, gram, most, &bones, search, row));
-            }
-            (entries, errors)
-        })
-        .collect();
-    gathered(chunks, most)
+    for_each_vertex(problem, motion, most, |solver, v, gram, row| {
+        let Some(previous) = previous else { return solve_vertex(solver, gram, most, &[], search, row) };
+        let entries = previous.of(v);
+        if locked.is_some_and(|locked| locked[v]) {
+            row[..entries.len()].copy_from_slice(entries);
+            return objective(gram, entries);
+        }
+        let mut bones = [0; MOST];
+        bones.iter_mut().zip(entries).for_each(|(bone, entry)| *bone = entry.0 as usize);
+        solve_vertex(solver, gram, most, &bones[..entries.len()], search, row)
+    })
 }
 
 /// The best weights where a vertex of part `owner[v]` may only use the bones `allowed[owner[v]]`, (B)(B).
@@ -97,38 +80,44 @@ pub(crate) fn solve_allowed(
     allowed: &[Vec<bool>],
     owner: &[usize],
 ) -> Solved {
-    let grams = GramMaker::new(motion);
-    let starts: Vec<usize> = (0..problem.vertex_count()).step_by(CHUNK).collect();
-    let chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)> = starts
-        .par_iter()
-        .map_init(FewSolver::default, |solver, &start| {
-            let end = (start + CHUNK).min(problem.vertex_count());
-            let mut entries = vec![(0, 0.0); (end - start) * most];
-            let mut errors = Vec::with_capacity(end - start);
-            let mut whole = vec![0.0; grams.bones * grams.bones];
-            let chunk = grams.chunk(problem, start, end);
-            for v in start..end {
-                chunk.fill(problem, v, &mut whole);
-                let bones: Vec<usize> = (0..grams.bones).filter(|&b| allowed[owner[v]][b]).collect();
-                let n = bones.len();
-                let entries_of = |k: usize| whole[bones[k / n] * grams.bones + bones[k % n]];
-                let small: Vec<f64> = (0..n * n).map(entries_of).collect();
-                let gram = Gram { entries: &small, n, rounding: ROUNDING * problem.energy[v] };
-                let row = &mut entries[(v - start) * most..(v - start + 1) * most];
-                errors.push(solve_vertex(solver, gram, most, &[], Search::Whole, row));
-                row.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = bones[entry.0 as usize] as u32);
-            }
-            (entries, errors)
-        })
-        .collect();
-    gathered(chunks, most)
+    for_each_vertex(problem, motion, most, |solver, v, gram, row| {
+        let bones: Vec<usize> = (0..gram.n).filter(|&b| allowed[owner[v]][b]).collect();
+        let n = bones.len();
+        let entries: Vec<f64> = (0..n * n).map(|k| gram.entries[bones[k / n] * gram.n + bones[k % n]]).collect();
+        let small = Gram { entries: &entries, n, rounding: gram.rounding };
+        let value = solve_vertex(solver, small, most, &[], Search::Whole, row);
+        row.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = bones[entry.0 as usize] as u32);
+        value
+    })
 }
 
-fn gathered(chunks: Vec<(Vec<(u32, f64)>, Vec<f64>)>, most: usize) -> Solved {
+/// Runs `solve` on every vertex's Gram matrix; it fills the row and returns the vertex's sum of squares.
+fn for_each_vertex(
+    problem: &Problem,
+    motion: &Motion,
+    most: usize,
+    solve: impl Fn(&mut FewSolver, usize, Gram<'_>, &mut [(u32, f64)]) -> f64 + Sync,
+) -> Solved {
+    let grams = GramMaker::new(motion);
+    let starts: Vec<usize> = (0..problem.vertex_count()).step_by(CHUNK).collect();
+    let one_chunk = |solver: &mut FewSolver, &start: &usize| {
+        let end = (start + CHUNK).min(problem.vertex_count());
+        let mut entries = vec![(0, 0.0); (end - start) * most];
+        let mut whole = vec![0.0; grams.bones * grams.bones];
+        let chunk = grams.chunk(problem, start, end);
+        let errors = (start..end).zip(entries.chunks_mut(most)).map(|(v, row)| {
+            chunk.fill(problem, v, &mut whole);
+            let gram = Gram { entries: &whole, n: grams.bones, rounding: ROUNDING * problem.energy[v] };
+            solve(solver, v, gram, row)
+        });
+        let errors = errors.collect();
+        Solved { weights: Weights { most, entries }, errors }
+    };
+    let chunks: Vec<Solved> = starts.par_iter().map_init(FewSolver::default, one_chunk).collect();
     let mut solved = Solved { weights: Weights { most, entries: Vec::new() }, errors: Vec::new() };
-    for (entries, errors) in chunks {
-        solved.weights.entries.extend(entries);
-        solved.errors.extend(errors);
+    for chunk in chunks {
+        solved.weights.entries.extend(chunk.weights.entries);
+        solved.errors.extend(chunk.errors);
     }
     solved
 }
@@ -143,7 +132,7 @@ fn solve_vertex(
 ) -> f64 {
     let mut value = solver.solve(gram, most, start, search == Search::Whole);
     if solver.entries().any(|(_, w)| w < SMALLEST_WEIGHT) {
-        let mut kept = [0; 32];
+        let mut kept = [0; MOST];
         let mut count = 0;
         for (b, _) in solver.entries().filter(|&(_, w)| w >= SMALLEST_WEIGHT) {
             kept[count] = b;

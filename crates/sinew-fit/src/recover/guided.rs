@@ -56,7 +56,10 @@ fn check(sequence: &MeshSequence, guide: &[GuideBone]) -> Result<(), FitError> {
     for (b, bone) in guide.iter().enumerate() {
         let name = &bone.name;
         if let Some(parent) = bone.parent.filter(|&parent| parent >= guide.len() || parent == b) {
-            return refuse(format!("bone {b} ({name}) of the guide has parent {parent}; there are {} bones", guide.len()));
+            return refuse(format!(
+                "bone {b} ({name}) of the guide has parent {parent}; there are {} bones",
+                guide.len()
+            ));
         }
         if bone.core.len() < 3 {
             let count = bone.core.len();

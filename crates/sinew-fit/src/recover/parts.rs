@@ -133,7 +133,14 @@ pub(super) fn settle_borders(problem: &Problem, topology: &Topology, parts: &mut
     let mut motion = motion_of(problem, &cores);
     for _ in 0..ROUNDS {
         let residuals = Residuals::new(problem, &motion);
-        let own: f64 = parts.of.par_iter().enumerate().map(|(v, &part)| residuals.of(problem, v, part)).collect::<Vec<_>>().iter().sum();
+        let own: f64 = parts
+            .of
+            .par_iter()
+            .enumerate()
+            .map(|(v, &part)| residuals.of(problem, v, part))
+            .collect::<Vec<_>>()
+            .iter()
+            .sum();
         let lambda = BORDER * own / parts.of.len() as f64;
         let changed = move_borders(problem, topology, &residuals, lambda, parts);
         cores = find_cores(problem, &motion, parts);
@@ -226,8 +233,7 @@ impl<'a> Residuals<'a> {
     /// The sum over the frames for vertex `v` and part `p`.
     pub fn of(&self, problem: &Problem, v: usize, p: usize) -> f64 {
         let y = problem.targets.col_as_slice(v);
-        let linear: f64 =
-            (0..4).map(|k| problem.rest[v][k] * dot(self.motion.matrix.col_as_slice(4 * p + k), y)).sum();
+        let linear: f64 = (0..4).map(|k| problem.rest[v][k] * dot(self.motion.matrix.col_as_slice(4 * p + k), y)).sum();
         let quadratic = dot(&self.grams[p], problem.products.col_as_slice(v));
         (quadratic - 2.0 * linear + problem.energy[v]).max(0.0)
     }
@@ -305,8 +311,7 @@ pub(super) fn merge(problem: &Problem, topology: &Topology, parts: &mut Parts, u
         Until::Share(share) => share * Sums::new(problem, &all).error(),
     };
     let fewest = if let Until::Count(count) = until { count } else { 1 };
-    let mut sums: Vec<Option<Sums>> =
-        members.par_iter().map(|members| Some(Sums::new(problem, members))).collect();
+    let mut sums: Vec<Option<Sums>> = members.par_iter().map(|members| Some(Sums::new(problem, members))).collect();
     let mut errors: Vec<f64> = sums.par_iter().map(|sums| sums.as_ref().map_or(0.0, Sums::error)).collect();
     let mut sizes: Vec<usize> = members.iter().map(Vec::len).collect();
     let mut touching: Vec<(usize, usize)> = Vec::new();
@@ -350,13 +355,10 @@ pub(super) fn merge(problem: &Problem, topology: &Topology, parts: &mut Parts, u
                 kept.push(((p2.min(q2), p2.max(q2)), if touched { f64::NAN } else { c }));
             }
         }
-        kept.sort_by(|x, y| x.0.cmp(&y.0));
+        kept.sort_by_key(|entry| entry.0);
         kept.dedup_by_key(|entry| entry.0);
         touching = kept.iter().map(|entry| entry.0).collect();
-        costs = kept
-            .par_iter()
-            .map(|&(pair, c)| if c.is_nan() { cost(&sums, &errors, pair) } else { c })
-            .collect();
+        costs = kept.par_iter().map(|&(pair, c)| if c.is_nan() { cost(&sums, &errors, pair) } else { c }).collect();
     }
     let root = |mut p: usize| {
         while into[p] != p {

@@ -1,7 +1,7 @@
 //! Small solvers that the methods share.
 
 pub mod dense;
-pub mod lbfgs;
-pub mod simplex;
 pub mod few;
+pub mod lbfgs;
 pub mod rotation;
+pub mod simplex;

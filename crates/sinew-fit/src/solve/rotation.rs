@@ -58,8 +58,7 @@ mod tests {
     fn flat_points_give_their_rotation() {
         let points = [DVec3::X, DVec3::Y, -DVec3::X, DVec3::new(0.5, -0.3, 0.0)];
         let shift = DVec3::new(3.0, 2.0, 1.0);
-        let (rotation, translation) =
-            best_rigid(points.iter().map(|&p| (p, turn() * p + shift, 1.0)), DMat3::IDENTITY);
+        let (rotation, translation) = best_rigid(points.iter().map(|&p| (p, turn() * p + shift, 1.0)), DMat3::IDENTITY);
         // 1e-7: the hint's share of 1e-9 over a smallest singular value that is zero for flat points, squared away.
         assert!((rotation - turn()).abs_diff_eq(DMat3::ZERO, 1e-7));
         assert!((translation - shift).length() < 1e-7);

@@ -1,6 +1,8 @@
 //! One command a file: its flags with their help, and a `run` that resolves them and calls the libraries.
 
 pub mod data;
+pub mod decompose;
 pub mod fit;
 pub mod inspect;
 pub mod measure;
+pub mod recover;
