@@ -20,7 +20,6 @@ pub(crate) mod seeds;
 pub(crate) mod transforms;
 pub(crate) mod weights;
 
-
 use glam::{DAffine3, DVec3};
 use sinew_examples::{ExamplesError, MeshSequence};
 

@@ -14,7 +14,6 @@ mod mean_shift;
 mod parts;
 mod tree;
 
-
 pub use guided::{GuideBone, recover_guided};
 pub use tree::{Joint, Tree, hierarchy, joint_position, rig};
 
