@@ -10,10 +10,10 @@ use crate::sample;
 use crate::{FitError, Progress, Quiet, Training};
 
 /// Candidates for λ, the safest first; from little but skinning to the examples alone.
-const LAMBDAS: [f64; 5] = [1.0, 1e-1, 1e-2, 1e-3, 1e-4];
+const LAMBDAS: [f64; 4] = [1.0, 1e-1, 1e-2, 1e-3];
 
 /// Candidates for δ, the safest first. Larger ones flatten real muscles (Merry et al. 2006, §7.1).
-const DELTAS: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
+const DELTAS: [f64; 3] = [1e-2, 1e-3, 1e-5];
 
 /// Vertices that cross-validation looks at, at most.
 const SAMPLE: usize = 2500;
