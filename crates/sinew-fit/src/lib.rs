@@ -28,6 +28,7 @@ pub mod recover;
 mod report;
 pub mod sample;
 pub mod solve;
+pub mod subdivide;
 pub mod to_model;
 mod training;
 

@@ -29,6 +29,7 @@ enum Command {
     Inspect(commands::inspect::Args),
     Fit(commands::fit::Args),
     Measure(commands::measure::Args),
+    Subdivide(commands::subdivide::Args),
 }
 
 impl Cli {
@@ -45,6 +46,7 @@ impl Cli {
             Command::Inspect(args) => commands::inspect::run(args),
             Command::Fit(args) => commands::fit::run(args),
             Command::Measure(args) => commands::measure::run(args),
+            Command::Subdivide(args) => commands::subdivide::run(args),
         }
     }
 }

@@ -6,3 +6,4 @@ pub mod fit;
 pub mod inspect;
 pub mod measure;
 pub mod recover;
+pub mod subdivide;
