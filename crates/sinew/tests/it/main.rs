@@ -2,4 +2,5 @@
 
 mod architecture;
 mod every_method;
+mod linear;
 mod program;
