@@ -23,6 +23,7 @@ pub struct Cli {
 // Parsed once: its size on the stack does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Command {
+    Demo(commands::demo::Args),
     Data(commands::data::Args),
     Recover(commands::recover::Args),
     Decompose(commands::decompose::Args),
@@ -30,6 +31,7 @@ enum Command {
     Fit(commands::fit::Args),
     Measure(commands::measure::Args),
     Subdivide(commands::subdivide::Args),
+    Compare(commands::compare::Args),
 }
 
 impl Cli {
@@ -40,6 +42,7 @@ impl Cli {
             pool.build_global().context("cannot start the threads")?;
         }
         match self.command {
+            Command::Demo(args) => commands::demo::run(args),
             Command::Data(args) => commands::data::run(args),
             Command::Recover(args) => commands::recover::run(args),
             Command::Decompose(args) => commands::decompose::run(args),
@@ -47,6 +50,7 @@ impl Cli {
             Command::Fit(args) => commands::fit::run(args),
             Command::Measure(args) => commands::measure::run(args),
             Command::Subdivide(args) => commands::subdivide::run(args),
+            Command::Compare(args) => commands::compare::run(args),
         }
     }
 }

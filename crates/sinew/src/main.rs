@@ -3,7 +3,9 @@
 
 mod cli;
 mod commands;
+mod compare;
 mod cpu;
+mod interrupt;
 mod load;
 mod output;
 mod parts_picture;

@@ -1,7 +1,9 @@
 //! One command a file: its flags with their help, and a `run` that resolves them and calls the libraries.
 
+pub mod compare;
 pub mod data;
 pub mod decompose;
+pub mod demo;
 pub mod fit;
 pub mod inspect;
 pub mod measure;

@@ -1,0 +1,30 @@
+//! Every method on the same examples: fit, measure, time, and tell. `sinew compare` and `sinew demo` are built on it.
+//!
+//! [`contest`] fits and measures one method after the other, each with all threads, so that fit times mean something;
+//! [`results`] is what machines read; [`page`] is what people read; [`advice`] puts it into words.
+
+pub mod advice;
+pub mod charts;
+pub mod contest;
+pub mod evaluate;
+pub mod page;
+pub mod pictures;
+pub mod results;
+
+use std::path::Path;
+
+use anyhow::Context;
+
+/// Writes `results.json`, `results.csv` and `index.html` into `folder`.
+pub fn write_report(folder: &Path, contest: &contest::Contest, options: &page::PageOptions) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    crate::output::json(&folder.join("results.json"), &results::json(contest))?;
+    write(&folder.join("results.csv"), results::csv(contest).as_bytes())?;
+    write(&folder.join("index.html"), page::html(contest, options).as_bytes())
+}
+
+/// Writes a file whole or not at all.
+pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write;
+    Ok(sinew_io::write_atomically(path, |file| file.write_all(bytes))?)
+}
