@@ -65,7 +65,7 @@ pub fn error(finished: &Finished) -> f64 {
 }
 
 /// The contenders that no other beats in both error and `cost`, cheapest first.
-pub fn frontier<'a>(contest: &'a Contest, cost: impl Fn(&Finished) -> f64) -> Vec<(&'a Contender, &'a Finished)> {
+pub fn frontier(contest: &Contest, cost: impl Fn(&Finished) -> f64) -> Vec<(&Contender, &Finished)> {
     let mut all: Vec<_> = contest.finished().collect();
     all.sort_by(|a, b| cost(a.1).total_cmp(&cost(b.1)).then(error(a.1).total_cmp(&error(b.1))));
     let mut best = f64::INFINITY;
