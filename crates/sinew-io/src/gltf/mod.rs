@@ -1,0 +1,5 @@
+//! glTF 2.0 and GLB, in and out.
+
+mod read;
+
+pub use read::read_gltf;

@@ -1,0 +1,574 @@
+//! glTF and GLB: skins with their joints' animation, and meshes with animated morph targets.
+//!
+//! glTF is in metres, Y up. Exporters split vertices where texture coordinates or normals break; those that share
+//! position, weights and morph displacements are welded again, in the order of their first appearance, which is the
+//! source's own order in files from Blender. A joint's rest is the inverse of its inverse bind matrix.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use glam::{DAffine3, DMat4, DQuat, DVec3};
+use gltf::animation::util::ReadOutputs;
+use gltf::animation::{Interpolation, Property};
+use sinew_examples::{Bone, Polygons, Pose};
+
+use crate::clip::{StoredFrames, increasing};
+use crate::{Clock, Convention, FileError, MeshClip, PointSource, Scene, SkeletonClip, Surface, VertexWeights};
+
+/// Reads a `.glb` or `.gltf`.
+pub fn read_gltf(path: &Path) -> Result<Scene, FileError> {
+    let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
+    let parsed = catch_unwind(AssertUnwindSafe(|| gltf::Gltf::from_slice(&bytes)));
+    let wrong = |what: String| FileError::format(path, what);
+    let gltf = parsed
+        .map_err(|_| wrong("at byte 0: it is malformed beyond what the parser can tell".into()))?
+        .map_err(|error| wrong(format!("at byte 0: it is not a valid glTF: {error}")))?;
+    let buffers = load_buffers(path, &gltf, bytes.len())?;
+    check_accessors(path, &gltf, &buffers)?;
+    // The accessor iterators of the crate trust what was just checked; should one slip through, it is an error still.
+    let file = File { path, document: &gltf.document, buffers: &buffers };
+    catch_unwind(AssertUnwindSafe(|| file.scene()))
+        .map_err(|_| wrong("an accessor does not fit its buffer view".into()))?
+}
+
+fn load_buffers(path: &Path, gltf: &gltf::Gltf, size: usize) -> Result<Vec<Vec<u8>>, FileError> {
+    let mut buffers = Vec::new();
+    for buffer in gltf.buffers() {
+        let bytes = match buffer.source() {
+            gltf::buffer::Source::Bin => gltf.blob.clone().unwrap_or_default(),
+            gltf::buffer::Source::Uri(uri) => match uri.strip_prefix("data:") {
+                Some(data) => base64(data.split_once(',').map_or("", |(_, data)| data))
+                    .ok_or_else(|| FileError::format(path, "a data URI is not base64"))?,
+                None => {
+                    // A path that climbs out of the file's directory is refused: a model file must not read others' files.
+                    let relative = Path::new(uri);
+                    if relative.is_absolute() || relative.components().any(|c| c.as_os_str() == "..") {
+                        return Err(FileError::format(path, format!("its buffer `{uri}` lies outside its directory")));
+                    }
+                    let file = path.with_file_name(uri.replace("%20", " "));
+                    std::fs::read(&file).map_err(|source| FileError::system(&file, source))?
+                }
+            },
+        };
+        if bytes.len() < buffer.length() {
+            let what = format!(
+                "buffer {} claims {} bytes, {} are there (of a file of {size})",
+                buffer.index(),
+                buffer.length(),
+                bytes.len()
+            );
+            return Err(FileError::format(path, what));
+        }
+        buffers.push(bytes);
+    }
+    Ok(buffers)
+}
+
+/// Refuses accessors that reach beyond their view or their view beyond its buffer.
+fn check_accessors(path: &Path, gltf: &gltf::Gltf, buffers: &[Vec<u8>]) -> Result<(), FileError> {
+    let total: usize = buffers.iter().map(Vec::len).sum();
+    let wrong = |what: String| Err(FileError::format(path, what));
+    for view in gltf.views() {
+        let end = view.offset().checked_add(view.length());
+        if end.is_none_or(|end| end > buffers[view.buffer().index()].len()) {
+            return wrong(format!("at byte {}: buffer view {} reaches beyond its buffer", view.offset(), view.index()));
+        }
+    }
+    for accessor in gltf.accessors() {
+        let (index, count, size) = (accessor.index(), accessor.count(), accessor.size());
+        // An accessor without a view is zeros: it may not claim more elements than the file has bytes.
+        if count > total {
+            return wrong(format!("accessor {index} claims {count} elements, the file has {total} bytes"));
+        }
+        let fits = |count: usize, size: usize, offset: usize, view: &gltf::buffer::View| {
+            let stride = view.stride().unwrap_or(size).max(1);
+            let end = offset.saturating_add(stride.saturating_mul(count.saturating_sub(1))).saturating_add(size);
+            count == 0 || end <= view.length()
+        };
+        if accessor.view().is_some_and(|view| !fits(count, size, accessor.offset(), &view)) {
+            return wrong(format!("accessor {index} reaches beyond its buffer view"));
+        }
+        if let Some(sparse) = accessor.sparse() {
+            let (indices, values) = (sparse.indices(), sparse.values());
+            let width = match indices.index_type() {
+                gltf::accessor::sparse::IndexType::U8 => 1,
+                gltf::accessor::sparse::IndexType::U16 => 2,
+                gltf::accessor::sparse::IndexType::U32 => 4,
+            };
+            let n = sparse.count();
+            if n > count
+                || !fits(n, width, indices.offset(), &indices.view())
+                || !fits(n, size, values.offset(), &values.view())
+            {
+                return wrong(format!("the sparse part of accessor {index} reaches beyond its buffer view"));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct File<'a> {
+    path: &'a Path,
+    document: &'a gltf::Document,
+    buffers: &'a [Vec<u8>],
+}
+
+/// The animation of one node.
+#[derive(Default)]
+struct Tracks {
+    translation: Option<Track<DVec3>>,
+    rotation: Option<Track<DQuat>>,
+    scale: Option<Track<DVec3>>,
+    /// Morph weights, flat: targets a key.
+    weights: Option<Track<Vec<f64>>>,
+}
+
+struct Track<T> {
+    times: Vec<f64>,
+    values: Vec<T>,
+    step: bool,
+}
+
+impl<'a> File<'a> {
+    fn wrong(&self, what: impl Into<String>) -> FileError {
+        FileError::format(self.path, what)
+    }
+
+    fn slice(&self) -> impl Clone + Fn(gltf::Buffer<'a>) -> Option<&'a [u8]> {
+        let buffers = self.buffers;
+        move |buffer| buffers.get(buffer.index()).map(Vec::as_slice)
+    }
+
+    fn scene(&self) -> Result<Scene, FileError> {
+        let parents = self.parents()?;
+        let tracks = self.tracks()?;
+        let mut scene = Scene::default();
+        for skin in self.document.skins() {
+            scene.skeletons.push(self.skin(&skin, &parents, &tracks)?);
+        }
+        if scene.skeletons.is_empty() {
+            scene.skeletons.extend(self.animated_nodes(&parents, &tracks)?);
+        }
+        for node in self.document.nodes() {
+            if let Some(mesh) = node.mesh() {
+                let track = tracks.get(&node.index()).and_then(|tracks| tracks.weights.as_ref());
+                let place = self.global(node.index(), &parents, &tracks, None);
+                let clip = self.mesh(&node, &mesh, place, track, &mut scene)?;
+                scene.meshes.push(clip);
+            }
+        }
+        if scene.skeletons.is_empty() && scene.meshes.is_empty() {
+            return Err(self.wrong("it has neither a skin nor a mesh"));
+        }
+        Ok(scene)
+    }
+
+    /// The parent of each node; a loop is an error.
+    fn parents(&self) -> Result<Vec<Option<usize>>, FileError> {
+        let count = self.document.nodes().len();
+        let mut parents = vec![None; count];
+        for node in self.document.nodes() {
+            for child in node.children() {
+                parents[child.index()] = Some(node.index());
+            }
+        }
+        for start in 0..count {
+            let (mut node, mut steps) = (parents[start], 0);
+            while let Some(above) = node {
+                steps += 1;
+                if steps > count {
+                    return Err(self.wrong(format!("node {start} is its own ancestor")));
+                }
+                node = parents[above];
+            }
+        }
+        Ok(parents)
+    }
+
+    /// The tracks of every animated node, from the longest animation of each.
+    fn tracks(&self) -> Result<BTreeMap<usize, Tracks>, FileError> {
+        let mut tracks: BTreeMap<usize, Tracks> = BTreeMap::new();
+        for channel in self.document.animations().flat_map(|animation| animation.channels().collect::<Vec<_>>()) {
+            let reader = channel.reader(self.slice());
+            let (Some(times), Some(outputs)) = (reader.read_inputs(), reader.read_outputs()) else { continue };
+            let times: Vec<f64> = times.map(f64::from).collect();
+            if times.is_empty() || !increasing(&times) {
+                return Err(self.wrong("the times of an animation do not increase"));
+            }
+            let interpolation = channel.sampler().interpolation();
+            let node = channel.target().node();
+            let entry = tracks.entry(node.index()).or_default();
+            let vectors = |values: Vec<[f32; 3]>| values.into_iter().map(|v| glam::Vec3::from(v).as_dvec3()).collect();
+            match (channel.target().property(), outputs) {
+                (Property::Translation, ReadOutputs::Translations(values)) => {
+                    entry.translation = Some(self.track(times, vectors(values.collect()), interpolation)?);
+                }
+                (Property::Scale, ReadOutputs::Scales(values)) => {
+                    entry.scale = Some(self.track(times, vectors(values.collect()), interpolation)?);
+                }
+                (Property::Rotation, ReadOutputs::Rotations(values)) => {
+                    let values = values.into_f32().map(|q| glam::Quat::from_array(q).as_dquat()).collect();
+                    entry.rotation = Some(self.track(times, values, interpolation)?);
+                }
+                (Property::MorphTargetWeights, ReadOutputs::MorphTargetWeights(values)) => {
+                    let targets = node.mesh().map_or(0, |mesh| {
+                        mesh.primitives().next().map_or(0, |primitive| primitive.morph_targets().count())
+                    });
+                    let flat: Vec<f64> = values.into_f32().map(f64::from).collect();
+                    let values = flat.chunks_exact(targets.max(1)).map(<[f64]>::to_vec).collect();
+                    entry.weights = Some(self.track(times, values, interpolation)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(tracks)
+    }
+
+    /// Pairs times and values; of a cubic spline the keys' own values are taken (in-tangent, value, out-tangent).
+    fn track<T: Clone>(&self, times: Vec<f64>, values: Vec<T>, how: Interpolation) -> Result<Track<T>, FileError> {
+        let values = match how {
+            Interpolation::CubicSpline => values.chunks_exact(3).map(|key| key[1].clone()).collect(),
+            _ => values,
+        };
+        if values.len() != times.len() {
+            return Err(self.wrong(format!("an animation has {} times and {} values", times.len(), values.len())));
+        }
+        Ok(Track { times, values, step: how == Interpolation::Step })
+    }
+
+    /// A node's global transform, at `time` or without animation.
+    fn global(
+        &self,
+        node: usize,
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
+        time: Option<f64>,
+    ) -> DAffine3 {
+        let mut product = DAffine3::IDENTITY;
+        let mut next = Some(node);
+        while let Some(node) = next {
+            product = self.local(node, tracks.get(&node), time) * product;
+            next = parents[node];
+        }
+        product
+    }
+
+    fn local(&self, node: usize, tracks: Option<&Tracks>, time: Option<f64>) -> DAffine3 {
+        let transform = self.document.nodes().nth(node).expect("the index is of a node").transform();
+        let (Some(tracks), Some(time)) = (tracks, time) else {
+            return DAffine3::from_mat4(glam::Mat4::from_cols_array_2d(&transform.matrix()).as_dmat4());
+        };
+        let (t, r, s) = transform.decomposed();
+        let vector = |v: [f32; 3]| glam::Vec3::from(v).as_dvec3();
+        let t = tracks.translation.as_ref().map_or(vector(t), |track| track.at(time, DVec3::lerp));
+        let s = tracks.scale.as_ref().map_or(vector(s), |track| track.at(time, DVec3::lerp));
+        let r =
+            tracks.rotation.as_ref().map_or(glam::Quat::from_array(r).as_dquat(), |track| track.at(time, DQuat::slerp));
+        DAffine3::from_scale_rotation_translation(s, r.normalize(), t)
+    }
+
+    fn skin(
+        &self,
+        skin: &gltf::Skin<'a>,
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
+    ) -> Result<SkeletonClip, FileError> {
+        let joints: Vec<usize> = skin.joints().map(|joint| joint.index()).collect();
+        let inverse_bind: Vec<DMat4> = match skin.reader(self.slice()).read_inverse_bind_matrices() {
+            Some(matrices) => matrices.map(|m| glam::Mat4::from_cols_array_2d(&m).as_dmat4()).collect(),
+            None => vec![DMat4::IDENTITY; joints.len()],
+        };
+        if inverse_bind.len() < joints.len() {
+            return Err(self.wrong("a skin has fewer inverse bind matrices than joints"));
+        }
+        let rest: Vec<DAffine3> = inverse_bind.iter().map(|m| DAffine3::from_mat4(m.inverse())).collect();
+        let name = skin.name().unwrap_or("skin").to_owned();
+        Ok(self.skeleton(name, &joints, &rest, parents, tracks))
+    }
+
+    /// A file of animation only: the animated nodes are the bones.
+    fn animated_nodes(
+        &self,
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
+    ) -> Result<Option<SkeletonClip>, FileError> {
+        let moved =
+            |tracks: &Tracks| tracks.translation.is_some() || tracks.rotation.is_some() || tracks.scale.is_some();
+        let joints: Vec<usize> = tracks.iter().filter(|(_, tracks)| moved(tracks)).map(|(&node, _)| node).collect();
+        if joints.is_empty() {
+            return Ok(None);
+        }
+        let rest: Vec<DAffine3> = joints.iter().map(|&node| self.global(node, parents, tracks, None)).collect();
+        Ok(Some(self.skeleton("nodes".into(), &joints, &rest, parents, tracks)))
+    }
+
+    fn skeleton(
+        &self,
+        name: String,
+        joints: &[usize],
+        rest: &[DAffine3],
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
+    ) -> SkeletonClip {
+        let bone = |(&joint, &rest): (&usize, &DAffine3)| {
+            let mut above = parents[joint];
+            while above.is_some_and(|node| !joints.contains(&node)) {
+                above = above.and_then(|node| parents[node]);
+            }
+            let parent = above.and_then(|node| joints.iter().position(|&joint| joint == node));
+            let node = self.document.nodes().nth(joint).expect("the index is of a node");
+            Bone { name: node.name().map_or_else(|| format!("node_{joint}"), str::to_owned), parent, rest }
+        };
+        let bones = joints.iter().zip(rest).map(bone).collect();
+        let times = key_times(joints, parents, tracks);
+        let pose = |&time: &f64| Pose {
+            globals: joints.iter().map(|&joint| self.global(joint, parents, tracks, Some(time))).collect(),
+        };
+        let poses = times.iter().map(pose).collect();
+        SkeletonClip { name, bones, times, poses, clock: Clock::Scene, convention: Convention::Declared }
+    }
+
+    fn mesh(
+        &self,
+        node: &gltf::Node<'a>,
+        mesh: &gltf::Mesh<'a>,
+        place: DAffine3,
+        track: Option<&Track<Vec<f64>>>,
+        scene: &mut Scene,
+    ) -> Result<MeshClip, FileError> {
+        let mut raw = RawMesh::default();
+        for primitive in mesh.primitives().filter(|p| p.mode() == gltf::mesh::Mode::Triangles) {
+            self.primitive(&primitive, &mut raw)?;
+        }
+        let skin = node.skin();
+        // A skinned mesh stands where its joints put it, whatever its node's own transform.
+        let place = if skin.is_some() { DAffine3::IDENTITY } else { place };
+        let name = node.name().or(mesh.name()).unwrap_or("mesh").to_owned();
+        let welded = raw.weld();
+        if welded.len() < raw.positions.len() {
+            let (split, joined) = (raw.positions.len(), welded.len());
+            scene.remarks.push(format!(
+                "`{name}`: {split} vertices were welded to {joined}, as before the exporter split them at seams"
+            ));
+        }
+        let surface = raw.surface(&welded);
+        surface.check(welded.len()).map_err(|what| self.wrong(format!("`{name}`: {what}")))?;
+        let pick = |list: &[DVec3]| -> Vec<DVec3> { welded.first.iter().map(|&v| list[v]).collect() };
+        let base = pick(&raw.positions);
+        let targets: Vec<Vec<DVec3>> = raw.targets.iter().map(|target| pick(target)).collect();
+        let times = track.filter(|_| !targets.is_empty()).map(|track| track.times.clone()).unwrap_or_default();
+        let rest = base.iter().map(|&p| place.transform_point3(p)).collect();
+        let weights =
+            raw.weights.as_ref().map(|w| welded.first.iter().map(|&v| w[v].clone()).collect::<VertexWeights>());
+        let frames: Box<dyn PointSource> = match track.filter(|_| !times.is_empty()) {
+            Some(track) => Box::new(MorphFrames { base, targets, weights: track.values.clone(), place }),
+            None => Box::new(StoredFrames(Vec::new())),
+        };
+        Ok(MeshClip {
+            name,
+            vertex_count: welded.len(),
+            surface: Some(surface),
+            rest: Some(rest),
+            skin: skin.map(|skin| skin.index()).zip(weights),
+            times,
+            clock: Clock::Scene,
+            convention: Convention::Declared,
+            frames,
+        })
+    }
+
+    fn primitive(&self, primitive: &gltf::Primitive<'a>, raw: &mut RawMesh) -> Result<(), FileError> {
+        let reader = primitive.reader(self.slice());
+        let Some(positions) = reader.read_positions() else { return Ok(()) };
+        let start = raw.positions.len();
+        raw.positions.extend(positions.map(|p| glam::Vec3::from(p).as_dvec3()));
+        let count = raw.positions.len() - start;
+        match reader.read_indices() {
+            Some(indices) => {
+                for index in indices.into_u32() {
+                    if index as usize >= count {
+                        return Err(self.wrong(format!("a triangle names vertex {index} of {count}")));
+                    }
+                    raw.indices.push(start as u32 + index);
+                }
+            }
+            None => raw.indices.extend(start as u32..(start + count) as u32),
+        }
+        raw.indices.truncate(raw.indices.len() / 3 * 3);
+        if let Some(uvs) = reader.read_tex_coords(0) {
+            raw.uvs.resize(start, [0.0; 2]);
+            // glTF counts V from the top.
+            raw.uvs.extend(uvs.into_f32().map(|[u, v]| [u, 1.0 - v]));
+        }
+        for (target, (displacements, ..)) in reader.read_morph_targets().enumerate() {
+            if raw.targets.len() <= target {
+                raw.targets.push(Vec::new());
+            }
+            raw.targets[target].resize(start, DVec3::ZERO);
+            raw.targets[target].extend(displacements.into_iter().flatten().map(|p| glam::Vec3::from(p).as_dvec3()));
+        }
+        for target in &mut raw.targets {
+            target.resize(start + count, DVec3::ZERO);
+        }
+        let weights = raw.weights.get_or_insert_default();
+        weights.resize(start + count, Vec::new());
+        for set in 0.. {
+            let (Some(joints), Some(values)) = (reader.read_joints(set), reader.read_weights(set)) else { break };
+            for (v, (joints, values)) in joints.into_u16().zip(values.into_f32()).take(count).enumerate() {
+                let pairs = joints.into_iter().zip(values).filter(|&(_, weight)| weight > 0.0);
+                weights[start + v].extend(pairs.map(|(joint, weight)| (joint as usize, weight)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every time at which a joint or something above it has a key.
+fn key_times(joints: &[usize], parents: &[Option<usize>], tracks: &BTreeMap<usize, Tracks>) -> Vec<f64> {
+    let mut times = Vec::new();
+    let mut seen = vec![false; parents.len()];
+    for &joint in joints {
+        let mut next = Some(joint);
+        while let Some(node) = next.filter(|&node| !seen[node]) {
+            seen[node] = true;
+            if let Some(tracks) = tracks.get(&node) {
+                times.extend(tracks.translation.iter().flat_map(|track| &track.times));
+                times.extend(tracks.rotation.iter().flat_map(|track| &track.times));
+                times.extend(tracks.scale.iter().flat_map(|track| &track.times));
+            }
+            next = parents[node];
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    // Times are stored in f32: keys nearer than this are the same frame.
+    times.dedup_by(|b, a| *b - *a < 1e-5);
+    times
+}
+
+impl<T: Clone> Track<T> {
+    fn at(&self, time: f64, mix: impl Fn(T, T, f64) -> T) -> T {
+        let after = self.times.partition_point(|&t| t <= time);
+        if after == 0 || after == self.times.len() || self.step {
+            return self.values[after.saturating_sub(1)].clone();
+        }
+        let (a, b) = (self.times[after - 1], self.times[after]);
+        mix(self.values[after - 1].clone(), self.values[after].clone(), (time - a) / (b - a))
+    }
+}
+
+/// A mesh as the file has it, split at seams.
+#[derive(Default)]
+struct RawMesh {
+    positions: Vec<DVec3>,
+    indices: Vec<u32>,
+    uvs: Vec<[f32; 2]>,
+    targets: Vec<Vec<DVec3>>,
+    weights: Option<VertexWeights>,
+}
+
+/// Which vertices are one: for each joined vertex its first part, and for each part the joined vertex.
+struct Welded {
+    first: Vec<usize>,
+    joined: Vec<u32>,
+}
+
+impl Welded {
+    fn len(&self) -> usize {
+        self.first.len()
+    }
+}
+
+impl RawMesh {
+    /// Joins vertices that agree in position, weights and every morph displacement.
+    fn weld(&self) -> Welded {
+        let bits = |p: DVec3| p.to_array().map(|c| (c + 0.0).to_bits());
+        let same = |a: usize, b: usize| {
+            self.weights.as_ref().is_none_or(|w| w[a] == w[b]) && self.targets.iter().all(|t| t[a] == t[b])
+        };
+        let mut at: BTreeMap<[u64; 3], Vec<u32>> = BTreeMap::new();
+        let mut welded = Welded { first: Vec::new(), joined: Vec::with_capacity(self.positions.len()) };
+        for v in 0..self.positions.len() {
+            let here = at.entry(bits(self.positions[v])).or_default();
+            let found = here.iter().copied().find(|&joined| same(welded.first[joined as usize], v));
+            let joined = found.unwrap_or_else(|| {
+                welded.first.push(v);
+                here.push(welded.first.len() as u32 - 1);
+                welded.first.len() as u32 - 1
+            });
+            welded.joined.push(joined);
+        }
+        welded
+    }
+
+    fn surface(&self, welded: &Welded) -> Surface {
+        let vertices: Vec<u32> = self.indices.iter().map(|&v| welded.joined[v as usize]).collect();
+        let counts = vec![3; vertices.len() / 3];
+        let whole = self.uvs.len() == self.positions.len();
+        let uvs = whole.then(|| self.indices.iter().map(|&v| self.uvs[v as usize]).collect());
+        Surface { polygons: Polygons { counts, vertices }, uvs }
+    }
+}
+
+/// Frames that are a base and weighted displacements.
+struct MorphFrames {
+    base: Vec<DVec3>,
+    targets: Vec<Vec<DVec3>>,
+    /// (N)(targets)
+    weights: Vec<Vec<f64>>,
+    place: DAffine3,
+}
+
+impl PointSource for MorphFrames {
+    fn read(&mut self, frame: usize, points: &mut Vec<DVec3>) -> Result<(), FileError> {
+        points.clear();
+        points.extend_from_slice(&self.base);
+        for (target, &weight) in self.targets.iter().zip(&self.weights[frame]).filter(|(_, weight)| **weight != 0.0) {
+            for (point, &displacement) in points.iter_mut().zip(target) {
+                *point += weight * displacement;
+            }
+        }
+        if self.place != DAffine3::IDENTITY {
+            for point in points {
+                *point = self.place.transform_point3(*point);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of base64 text; `None` if it is not such.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut held, mut bits) = (0_u32, 0);
+    for byte in text.bytes().filter(|&byte| byte != b'=') {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        held = (held << 6) | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_of_all_lengths() {
+        assert_eq!(base64("c2luZXc=").unwrap(), b"sinew");
+        assert_eq!(base64("c2luZQ==").unwrap(), b"sine");
+        assert_eq!(base64("c2lu").unwrap(), b"sin");
+        assert!(base64("c2 u").is_none());
+    }
+}

@@ -1,0 +1,8 @@
+//! USD (`.usda`, `.usdc`, `.usdz`) through openusd: UsdSkel skeletons with animation, meshes with time-sampled points.
+//!
+//! The stage's `upAxis` and `metersPerUnit` are applied, so that everything is in metres, Y up.
+
+mod read;
+mod transform;
+
+pub use read::read_usd;

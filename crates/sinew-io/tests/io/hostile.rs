@@ -1,0 +1,1 @@
+//! Corrupt files are errors: cut short, with flipped bits, with absurd sizes.
