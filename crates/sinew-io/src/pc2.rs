@@ -27,7 +27,7 @@ pub fn read_pc2(path: &Path) -> Result<Scene, FileError> {
     let (vertices, start, rate, samples) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
     let (start, rate) = (f64::from(f32::from_bits(start)), f64::from(f32::from_bits(rate)));
     check_cache(&bytes, HEADER, vertices, samples)?;
-    if !start.is_finite() || !(rate.is_finite() && rate > 0.0) {
+    if !(start.is_finite() && rate.is_finite() && rate > 0.0) {
         return Err(bytes.corrupt(20, format!("the first frame is {start} and the step {rate}")));
     }
     let times = (0..samples).map(|sample| start + rate * f64::from(sample)).collect();

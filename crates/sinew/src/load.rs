@@ -1,13 +1,38 @@
 //! The one place where a path becomes examples, whatever the format.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sinew_examples::Examples;
-use sinew_io::Loaded;
+use sinew_io::{Loaded, PackOptions};
 
-/// Whatever `path` holds.
+/// Whatever `path` holds: an `examples.npz`, one foreign file, or a pair `skeleton+mesh` such as `rig.fbx+sim.abc`.
+/// What was found in foreign files is told on stderr.
 pub fn any(path: &Path) -> anyhow::Result<Loaded> {
-    Ok(sinew_io::npz::read(path)?)
+    if is_npz(path) {
+        return Ok(sinew_io::npz::read(path)?);
+    }
+    let packed = sinew_io::pack(&[pair(path)], &PackOptions::default())?;
+    for finding in &packed.findings {
+        eprintln!("note: {}: {finding}", path.display());
+    }
+    Ok(packed.loaded)
+}
+
+/// Whether `path` is to be read as an `examples.npz`; a path that is nothing else is, so that errors speak of it.
+pub fn is_npz(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    const FOREIGN: [&str; 13] =
+        ["abc", "bvh", "fbx", "glb", "gltf", "mdd", "obj", "pc2", "usd", "usda", "usdc", "usdz", "sinew"];
+    !path.is_dir() && !FOREIGN.contains(&ending.as_str())
+}
+
+/// The skeleton's and the mesh's file of `skeleton+mesh`, or twice the same.
+pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
+    let text = path.to_string_lossy();
+    match text.split_once('+').filter(|_| !path.exists()) {
+        Some((skeleton, mesh)) => (skeleton.into(), mesh.into()),
+        None => (path.into(), path.into()),
+    }
 }
 
 /// Examples with a skeleton; a bare mesh sequence is refused with the way out. What is odd is told on stderr.

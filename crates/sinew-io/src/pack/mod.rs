@@ -148,7 +148,7 @@ fn make_clip(
 ) -> Result<Option<Clip>, PackError> {
     let rate = |times: &[f64]| align::typical_step(times).map(|step| 1.0 / step);
     let fps = options.fps.or_else(|| sources.skeleton.as_ref().and_then(|skeleton| rate(&skeleton.times)));
-    sources.to_seconds(fps.unwrap_or(24.0));
+    sources.count_in_seconds(fps.unwrap_or(24.0));
     let fps = fps.or_else(|| rate(&sources.mesh.times));
     let Some(mut skeleton) = sources.skeleton.take() else { return bare_clip(sources, fps, options, findings) };
     let probe = sources.probe()?;

@@ -81,7 +81,7 @@ impl Sources {
     }
 
     /// Numbers of frames become seconds.
-    pub(super) fn to_seconds(&mut self, fps: f64) {
+    pub(super) fn count_in_seconds(&mut self, fps: f64) {
         if self.mesh.clock == Clock::FrameNumbers {
             self.mesh.times.iter_mut().for_each(|time| *time /= fps);
         }

@@ -7,5 +7,6 @@ pub mod demo;
 pub mod fit;
 pub mod inspect;
 pub mod measure;
+pub mod pack;
 pub mod recover;
 pub mod subdivide;

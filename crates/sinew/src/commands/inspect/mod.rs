@@ -1,5 +1,7 @@
 //! `sinew inspect`: what is in a file, what is odd about it, how to mend it.
 
+mod foreign;
+
 use std::path::{Path, PathBuf};
 
 use sinew_examples::{Examples, MeshSequence, Notice};
@@ -11,9 +13,10 @@ use crate::{Outcome, load, output};
 /// Say what is in a file, what is wrong with it, and how to mend it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sinew inspect arm.npz arm.sinew")]
+  sinew inspect arm.npz arm.sinew
+  sinew inspect rig.fbx sim.abc          each file, and whether the mesh follows the skeleton")]
 pub struct Args {
-    /// Example files or models.
+    /// Example files, models, or files of other tools; a skeleton's and a mesh's are also looked at together.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Also write what was found as JSON.
@@ -53,6 +56,23 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
             }
         }
     }
+    let pairs = foreign::pairs(&args.files);
+    for (skeleton, mesh) in &pairs {
+        let title = match skeleton == mesh {
+            true => format!("{}: its mesh on its skeleton", skeleton.display()),
+            false => format!("{} on {}", mesh.display(), skeleton.display()),
+        };
+        output::line(&title)?;
+        let findings = foreign::diagnose(skeleton, mesh)?;
+        if findings.is_empty() {
+            output::line("  nothing is wrong")?;
+        }
+        for finding in &findings {
+            output::line(&format!("  {}: {finding}", if finding.is_open() { "fault" } else { "note" }))?;
+        }
+        let list: Vec<_> = findings.iter().map(foreign::to_json).collect();
+        all.push(serde_json::json!({"skeleton": skeleton.display().to_string(), "mesh": mesh.display().to_string(), "findings": list}));
+    }
     if let Some(path) = &args.json {
         output::json(path, &serde_json::json!(all))?;
     }
@@ -65,6 +85,9 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 fn inspect(path: &Path) -> anyhow::Result<Findings> {
     if path.extension().is_some_and(|extension| extension == "sinew") {
         return Ok(of_model(&Model::read(path).map_err(|error| load::named(path, error))?));
+    }
+    if !load::is_npz(path) {
+        return foreign::inspect(path);
     }
     Ok(match load::any(path)? {
         Loaded::Examples(examples) => of_examples(&examples),
