@@ -1,28 +1,92 @@
 //! Model + pose → vertices, again and again, without allocating.
 
+use std::sync::Arc;
+
 use glam::Affine3A;
 
 use crate::correction::CorrectionScratch;
 use crate::deform::Scratch;
-use crate::{Correction, Model, PosedSkeleton};
+use crate::kernel::blend::{self, BlendSkin};
+use crate::kernel::lanes::Instructions;
+use crate::kernel::one_ring::OneRing;
+use crate::kernel::{Discard, Matrix, Put, Scatter};
+use crate::plan::{Palette, Plan};
+use crate::{Correction, Deformer, Model, PosedSkeleton};
 
-/// Poses a model. Owns its scratch memory, borrows the model; one per thread.
+/// What an evaluator is prepared for.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Whether normals will be asked for; they cost construction time and memory. Default: no.
+    pub normals: bool,
+    /// Which instructions to use. Default: the fastest that the processor has.
+    pub instructions: Instructions,
+    /// Whether to spread the work over rayon's threads. Results are the same to the bit. Default: no.
+    #[cfg(feature = "rayon")]
+    pub threads: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            normals: false,
+            instructions: Instructions::detect(),
+            #[cfg(feature = "rayon")]
+            threads: false,
+        }
+    }
+}
+
+/// Poses a model. Owns its scratch memory, borrows the model; one per thread. A clone shares what was prepared and
+/// costs only scratch memory.
+#[derive(Clone)]
 pub struct Evaluator<'model> {
     model: &'model Model,
+    options: Options,
+    plan: Arc<Plan>,
+    normals: Option<Normals>,
     posed: PosedSkeleton,
     scratch: Scratch,
     correction_scratch: CorrectionScratch,
+    /// The palette that the plan reads.
+    matrices: Vec<Matrix>,
+    #[cfg(feature = "rayon")]
+    threads: crate::threads::Packed,
+}
+
+/// What normals need besides the plan.
+#[derive(Clone)]
+struct Normals {
+    ring: OneRing,
+    /// The skin whose matrices turn the rest normals.
+    skin: Arc<BlendSkin>,
+    /// Whether that skin also gives the positions.
+    skin_poses: bool,
 }
 
 impl<'model> Evaluator<'model> {
-    /// Prepares scratch memory for `model`.
+    /// Prepares `model` for positions.
     #[must_use]
     pub fn new(model: &'model Model) -> Self {
+        Self::with(model, Options::default())
+    }
+
+    /// Prepares `model` as `options` say.
+    #[must_use]
+    pub fn with(model: &'model Model, options: Options) -> Self {
+        let character = &model.character;
+        let plan = if options.instructions == Instructions::Plain { Plan::Direct } else { Plan::new(model) };
+        let normals = options.normals.then(|| Normals::new(model));
         Self {
             model,
-            posed: PosedSkeleton::new(&model.character),
-            scratch: model.deformer.scratch(&model.character),
+            options,
+            normals,
+            posed: PosedSkeleton::new(character),
+            scratch: model.deformer.scratch(character),
             correction_scratch: model.correction.as_ref().map(Correction::scratch).unwrap_or_default(),
+            matrices: vec![Matrix::default(); palette_len(model)],
+            #[cfg(feature = "rayon")]
+            threads: crate::threads::Packed::new(&plan, character.vertex_count(), options.threads),
+            plan: Arc::new(plan),
         }
     }
 
@@ -30,11 +94,27 @@ impl<'model> Evaluator<'model> {
     /// have the model's number of bones or `positions` its number of vertices.
     pub fn positions(&mut self, pose: &[Affine3A], positions: &mut [[f32; 3]]) {
         assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
-        self.posed.set(pose);
-        self.model.deformer.deform(&self.model.character, &self.posed, &mut self.scratch, positions);
-        if let Some(correction) = &self.model.correction {
-            let scratch = &mut self.correction_scratch;
-            correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);
+        self.prepare(pose);
+        self.run(positions);
+        self.correct(positions);
+    }
+
+    /// Vertex positions of many characters that share the model: `poses` is (N, J), `positions` (N, V), one character
+    /// after the other. Panics if the lengths do not fit.
+    pub fn crowd(&mut self, poses: &[Affine3A], positions: &mut [[f32; 3]]) {
+        let (bones, vertices) = (self.model.character.bones.len(), self.model.character.vertex_count());
+        assert_eq!(poses.len() % bones, 0, "one global transform a bone and character");
+        assert_eq!(positions.len(), poses.len() / bones * vertices, "one position a vertex and character");
+        #[cfg(feature = "rayon")]
+        if self.options.threads {
+            // Over characters first; what is left of a thread's time goes to the blocks of one of them.
+            use rayon::prelude::*;
+            let characters = poses.par_chunks(bones).zip(positions.par_chunks_mut(vertices.max(1)));
+            characters.for_each_init(|| self.clone(), |own, (pose, positions)| own.positions(pose, positions));
+            return;
+        }
+        for (pose, positions) in poses.chunks_exact(bones).zip(positions.chunks_exact_mut(vertices.max(1))) {
+            self.positions(pose, positions);
         }
     }
 
@@ -50,5 +130,118 @@ impl<'model> Evaluator<'model> {
     #[must_use]
     pub fn palette(&self) -> Option<&[Affine3A]> {
         (!self.scratch.palette.is_empty()).then_some(&self.scratch.palette[..])
+    }
+
+    /// How many (vertex, joint) pairs the kernel computes a frame, lanes that only fill up a block included; 0 if the
+    /// method has no kernel. Over the number of influences that is what blocks cost.
+    #[must_use]
+    pub fn pairs_computed(&self) -> usize {
+        self.plan.pairs()
+    }
+
+    /// Positions, and normals turned by the palette: the rest normals moved by each vertex's blended matrix, as engines
+    /// do it. Cheap; wrong where the skin bulges, for that is not in the matrix. Panics as [`Self::positions`] does, and
+    /// without [`Options::normals`].
+    pub fn positions_and_palette_normals(
+        &mut self,
+        pose: &[Affine3A],
+        positions: &mut [[f32; 3]],
+        normals: &mut [[f32; 3]],
+    ) {
+        assert_eq!(normals.len(), self.model.character.vertex_count(), "one normal a vertex");
+        let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
+        let skin = prepared.skin.clone();
+        if prepared.skin_poses {
+            assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
+            self.prepare(pose);
+            self.run_normals(&skin, Scatter(positions), normals);
+            self.correct(positions);
+        } else {
+            self.positions(pose, positions);
+            self.posed.world_palette(pose, &mut self.matrices);
+            self.run_normals(&skin, Discard, normals);
+        }
+    }
+
+    /// Positions, and normals from the posed triangles, each weighted by its area. Panics as [`Self::positions`] does,
+    /// and without [`Options::normals`].
+    pub fn positions_and_normals(&mut self, pose: &[Affine3A], positions: &mut [[f32; 3]], normals: &mut [[f32; 3]]) {
+        assert_eq!(normals.len(), self.model.character.vertex_count(), "one normal a vertex");
+        self.positions(pose, positions);
+        let prepared = self.normals.as_mut().expect("prepared with Options { normals: true, .. }");
+        prepared.ring.normals(&self.model.character.triangles, positions, normals);
+    }
+
+    /// Fills the palette for `pose`.
+    fn prepare(&mut self, pose: &[Affine3A]) {
+        let Self { model, posed, scratch, matrices, .. } = self;
+        // Plain skinning needs the world transforms only.
+        let world_only = matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
+        if !world_only || model.correction.is_some() {
+            posed.set(pose);
+        }
+        match &model.deformer {
+            Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),
+            Deformer::MultiWeight(_) => posed.relative_palette(matrices),
+            Deformer::DualQuaternion(d) => d.palette(posed, scratch),
+            Deformer::RotationalRegression(d) => {
+                d.pose_palette(posed, scratch);
+                for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
+                    *matrix = transform.into();
+                }
+            }
+            #[allow(unreachable_patterns)]
+            _ => {}
+        }
+    }
+
+    /// Poses every vertex with the palette that was prepared.
+    fn run(&mut self, positions: &mut [[f32; 3]]) {
+        let Self { model, plan, posed, scratch, matrices, options, .. } = self;
+        if matches!(**plan, Plan::Direct) {
+            model.deformer.deform(&model.character, posed, scratch, positions);
+            return;
+        }
+        let palette = Palette { matrices, duals: &scratch.dual, frame: (&posed.frame).into() };
+        #[cfg(feature = "rayon")]
+        if options.threads {
+            self.threads.run(plan, options.instructions, &palette, positions);
+            return;
+        }
+        plan.run(options.instructions, &palette, 0..plan.blocks(), Scatter(positions));
+    }
+
+    /// Adds the correction, if there is one.
+    fn correct(&mut self, positions: &mut [[f32; 3]]) {
+        if let Some(correction) = &self.model.correction {
+            let scratch = &mut self.correction_scratch;
+            correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);
+        }
+    }
+
+    fn run_normals(&self, skin: &BlendSkin, put: impl Put, normals: &mut [[f32; 3]]) {
+        let (palette, put_normal) = (&self.matrices, Scatter(normals));
+        self.options.instructions.run(blend::PositionsAndNormals { skin, palette, put, put_normal });
+    }
+}
+
+impl Normals {
+    fn new(model: &Model) -> Self {
+        let character = &model.character;
+        let mut ring = OneRing::new(character.vertex_count(), &character.triangles);
+        let mut rest = vec![[0.0; 3]; character.vertex_count()];
+        ring.normals(&character.triangles, &character.rest_positions, &mut rest);
+        let own = model.deformer.palette_skin(character);
+        let skin = BlendSkin::new(own.unwrap_or(&character.skin), &character.rest_positions, &rest);
+        Self { ring, skin: Arc::new(skin), skin_poses: own.is_some() }
+    }
+}
+
+/// How many matrices the model's last stage reads.
+fn palette_len(model: &Model) -> usize {
+    let bones = model.character.bones.len();
+    match &model.deformer {
+        Deformer::RotationalRegression(d) => d.proxy_count() + bones,
+        _ => bones,
     }
 }

@@ -14,6 +14,8 @@
 //! order of [`Character::bones`]; the evaluator works in the root bone's own frame, so that a rigid motion of the
 //! whole character moves the result by exactly that motion.
 
+#![forbid(unsafe_code)]
+
 mod character;
 pub mod correction;
 pub mod deform;
@@ -21,17 +23,22 @@ mod error;
 mod evaluator;
 mod file;
 pub mod joint_rotations;
+mod kernel;
 mod model;
 pub mod pose_space;
+mod plan;
 mod posed;
+#[cfg(feature = "rayon")]
+mod threads;
 
 pub use character::{Bone, Character, Polygons, Skin};
 pub use correction::Correction;
 pub use deform::Deformer;
 pub use error::ModelError;
-pub use evaluator::Evaluator;
+pub use evaluator::{Evaluator, Options};
 pub use file::FORMAT_VERSION;
 pub use joint_rotations::{JointRanges, JointRotations};
+pub use kernel::lanes::Instructions;
 pub use model::{Metadata, Model};
 pub use pose_space::{KernelRegion, PoseSpace};
 pub use posed::PosedSkeleton;

@@ -3,6 +3,7 @@
 use glam::{Affine3A, Mat3A};
 
 use crate::Character;
+use crate::kernel::Matrix;
 
 /// The skinning transforms of one pose, in the root's frame and in the world. Reused from frame to frame.
 #[derive(Debug, Clone)]
@@ -45,6 +46,21 @@ impl PosedSkeleton {
         for (b, &global) in pose.iter().enumerate() {
             self.world[b] = global * self.inverse_rest[b];
             self.relative[b] = inverse_frame * self.world[b] * self.rest_frame;
+        }
+    }
+
+    /// The world transforms of a pose as rows of 3×4 matrices, (J), and nothing else: all that plain skinning needs.
+    pub(crate) fn world_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
+        assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
+        for ((matrix, &global), &inverse_rest) in palette.iter_mut().zip(pose).zip(&self.inverse_rest) {
+            *matrix = Matrix::from(&(global * inverse_rest));
+        }
+    }
+
+    /// The transforms within the root's frame of the pose that was set, as rows of 3×4 matrices, (J).
+    pub(crate) fn relative_palette(&self, palette: &mut [Matrix]) {
+        for (matrix, relative) in palette.iter_mut().zip(&self.relative) {
+            *matrix = relative.into();
         }
     }
 }

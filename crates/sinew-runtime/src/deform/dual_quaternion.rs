@@ -3,6 +3,8 @@
 
 use super::{Cost, Scratch};
 use crate::file::{TensorReader, TensorWriter};
+use crate::kernel::dual::Dual;
+use crate::kernel::lanes::Row;
 use crate::posed::rigid_part;
 use crate::{Character, ModelError, PosedSkeleton};
 use glam::{Affine3A, Quat, Vec3, Vec4};
@@ -27,7 +29,7 @@ impl DualQuaternion {
     }
 
     pub(crate) fn scratch(&self, character: &Character) -> Scratch {
-        Scratch { dual: vec![[Quat::IDENTITY; 2]; character.bones.len()], ..Scratch::default() }
+        Scratch { dual: vec![Dual::default(); character.bones.len()], ..Scratch::default() }
     }
 
     pub(crate) fn deform(
@@ -37,16 +39,20 @@ impl DualQuaternion {
         scratch: &mut Scratch,
         out: &mut [[f32; 3]],
     ) {
-        // In the root's frame, where translations are small; the signs of antipodal sums then do not depend on where
-        // the character stands.
-        for (dual, &transform) in scratch.dual.iter_mut().zip(&posed.relative) {
-            *dual = to_dual(rigid_part(transform));
-        }
+        self.palette(posed, scratch);
         let inverse_rest_frame = posed.rest_frame.inverse();
         for (v, (rest, out)) in character.rest_positions.iter().zip(out).enumerate() {
             let rest = inverse_rest_frame.transform_point3(Vec3::from_array(*rest));
             let blended = blend(&scratch.dual, character.skin.vertex(v));
             *out = posed.frame.transform_point3(transform_point(blended, rest)).to_array();
+        }
+    }
+
+    /// The bones' dual quaternions: in the root's frame, where translations are small; the signs of antipodal sums
+    /// then do not depend on where the character stands.
+    pub(crate) fn palette(&self, posed: &PosedSkeleton, scratch: &mut Scratch) {
+        for (dual, &transform) in scratch.dual.iter_mut().zip(&posed.relative) {
+            *dual = to_dual(rigid_part(transform));
         }
     }
 
@@ -58,22 +64,22 @@ impl DualQuaternion {
 }
 
 /// (real, dual) with dual = ½ t real.
-fn to_dual(rigid: Affine3A) -> [Quat; 2] {
+fn to_dual(rigid: Affine3A) -> Dual {
     let real = Quat::from_mat3a(&rigid.matrix3);
     let t = Quat::from_vec4(Vec3::from(rigid.translation).extend(0.0));
-    [real, (t * real) * 0.5]
+    Row(bytemuck::cast([real.to_array(), ((t * real) * 0.5).to_array()]))
 }
 
 /// The weighted sum, each term on the side of the first (heaviest) one.
-fn blend(dual: &[[Quat; 2]], influences: impl Iterator<Item = (usize, f32)>) -> [Vec4; 2] {
-    let mut pivot: Option<Quat> = None;
+fn blend(dual: &[Dual], influences: impl Iterator<Item = (usize, f32)>) -> [Vec4; 2] {
+    let mut pivot: Option<Vec4> = None;
     let mut sum = [Vec4::ZERO; 2];
     for (joint, weight) in influences {
-        let [real, dual] = dual[joint];
+        let [real, dual]: [Vec4; 2] = bytemuck::cast::<[f32; 8], [[f32; 4]; 2]>(dual[joint].0).map(Vec4::from_array);
         let pivot = *pivot.get_or_insert(real);
         let weight = if pivot.dot(real) < 0.0 { -weight } else { weight };
-        sum[0] += weight * Vec4::from(real);
-        sum[1] += weight * Vec4::from(dual);
+        sum[0] += weight * real;
+        sum[1] += weight * dual;
     }
     sum
 }

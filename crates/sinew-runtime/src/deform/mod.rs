@@ -20,7 +20,7 @@ pub use multi_weight::MultiWeight;
 pub use rotational_regression::RotationalRegression;
 
 use crate::file::{TensorReader, TensorWriter};
-use crate::{Character, JointRanges, JointRotations, ModelError, PosedSkeleton};
+use crate::{Character, JointRanges, JointRotations, ModelError, PosedSkeleton, Skin};
 
 /// How a pose becomes vertices.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,8 +42,8 @@ pub enum Deformer {
 /// Memory that a deformer reuses from frame to frame.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
-    /// Dual quaternions, (real, dual) a bone.
-    pub(crate) dual: Vec<[glam::Quat; 2]>,
+    /// Dual quaternions, a bone each.
+    pub(crate) dual: Vec<crate::kernel::dual::Dual>,
     /// Matrices row by row, in the root's frame, a bone.
     pub(crate) rows: Vec<[glam::Vec4; 3]>,
     /// The pose's joint rotations.
@@ -106,6 +106,15 @@ impl Deformer {
             Self::AnimationSpace(d) => d.cost(character),
             Self::MultiWeight(d) => d.cost(character),
             Self::RotationalRegression(d) => d.cost(character),
+        }
+    }
+
+    /// The weights by which vertices are drawn from a palette of matrices, if that is how the method ends.
+    pub(crate) fn palette_skin<'a>(&'a self, character: &'a Character) -> Option<&'a Skin> {
+        match self {
+            Self::LinearBlend(_) => Some(&character.skin),
+            Self::RotationalRegression(d) => Some(&d.skin),
+            _ => None,
         }
     }
 

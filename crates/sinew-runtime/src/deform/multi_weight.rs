@@ -30,6 +30,13 @@ pub struct MultiWeight {
 impl MultiWeight {
     pub(crate) const KIND: &'static str = "multi-weight";
 
+    /// The (joint, u) pairs of vertex `v` that count.
+    pub fn vertex(&self, v: usize) -> impl Iterator<Item = (usize, [f32; 12])> + '_ {
+        let range = v * self.width..(v + 1) * self.width;
+        let pairs = self.joints[range.clone()].iter().zip(&self.weights[range]);
+        pairs.map(|(&joint, &u)| (joint as usize, u)).filter(|&(_, u)| u != [0.0; 12])
+    }
+
     /// The number of vertices, V.
     #[must_use]
     pub fn vertex_count(&self) -> usize {

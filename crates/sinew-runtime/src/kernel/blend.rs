@@ -1,0 +1,101 @@
+//! Linear blend skinning with normals, eight vertices at a time: `M = Σ_b w_b T_b`, then `v = M v̂` and `n ∝ M n̂`.
+//!
+//! Positions alone need no blended matrix and are faster as points (see `points`).
+
+use std::ops::Range;
+
+use super::blocks::Blocks;
+use super::lanes::{Kernel, Lanes, Row};
+use super::{Matrix, Put};
+use crate::Skin;
+
+/// A skin ready for the kernel: its vertices in blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct BlendSkin {
+    pub blocks: Blocks<1>,
+    /// Weights, a row of lanes for every joint of every block.
+    weights: Vec<[Row; 1]>,
+    /// Rest positions x, y, z, (B).
+    rest: Vec<[[Row; 3]; 1]>,
+    /// Rest normals x, y, z, (B).
+    normals: Vec<[[Row; 3]; 1]>,
+}
+
+impl BlendSkin {
+    /// Prepares `skin` for rest positions and normals, (V) each.
+    pub fn new(skin: &Skin, rest: &[[f32; 3]], rest_normals: &[[f32; 3]]) -> Self {
+        let blocks = Blocks::new(rest.len(), |v| skin.vertex(v).map(|(joint, _)| joint));
+        // A joint may be listed twice; its weights add up.
+        let weight = |v, j| skin.vertex(v).filter(|&(joint, _)| joint == j).map(|(_, weight)| weight).sum();
+        let (rest, normals) = (blocks.points(rest), blocks.points(rest_normals));
+        Self { weights: blocks.rows(weight), rest, normals, blocks }
+    }
+}
+
+/// Poses blocks and turns the rest normals along.
+pub(crate) struct PositionsAndNormals<'a, P, N> {
+    pub skin: &'a BlendSkin,
+    pub palette: &'a [Matrix],
+    pub put: P,
+    pub put_normal: N,
+}
+
+impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, s: L) {
+        let blocks = self.skin.blocks.iter(0..self.skin.blocks.len());
+        let rest = self.skin.rest.iter().zip(&self.skin.normals);
+        for (([vertices], slots), ([rest], [normal])) in blocks.zip(rest) {
+            let m = blended(s, self.skin, self.palette, slots);
+            self.put.put(s, vertices, transform(s, &m, rest));
+            self.put_normal.put(s, vertices, unit(s, rotate(s, &m, normal)));
+        }
+    }
+}
+
+/// `M = Σ w T` of the block with these slots, row by row.
+#[inline(always)]
+fn blended<L: Lanes>(s: L, skin: &BlendSkin, palette: &[Matrix], slots: Range<usize>) -> [L::V; 12] {
+    let mut m = [s.splat(0.0); 12];
+    for (&joint, [weight]) in skin.blocks.joints[slots.clone()].iter().zip(&skin.weights[slots]) {
+        let (w, matrix) = (s.load(weight), &palette[joint as usize].0);
+        for k in 0..12 {
+            m[k] = s.mul_add(w, s.splat(matrix[k]), m[k]);
+        }
+    }
+    m
+}
+
+/// `M v̂`.
+#[inline(always)]
+fn transform<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
+    let [x, y, z] = [s.load(&rest[0]), s.load(&rest[1]), s.load(&rest[2])];
+    let mut out = [x; 3];
+    for row in 0..3 {
+        out[row] = s.mul_add(m[4 * row + 2], z, m[4 * row + 3]);
+        out[row] = s.mul_add(m[4 * row], x, s.mul_add(m[4 * row + 1], y, out[row]));
+    }
+    out
+}
+
+/// `M n̂` without the translation.
+#[inline(always)]
+fn rotate<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
+    let [x, y, z] = [s.load(&rest[0]), s.load(&rest[1]), s.load(&rest[2])];
+    let mut out = [x; 3];
+    for row in 0..3 {
+        out[row] = s.mul(m[4 * row + 2], z);
+        out[row] = s.mul_add(m[4 * row], x, s.mul_add(m[4 * row + 1], y, out[row]));
+    }
+    out
+}
+
+/// Length one; a vector too short to have a direction becomes 0.
+#[inline(always)]
+fn unit<L: Lanes>(s: L, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
+    let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
+    // Below the smallest normal f32 the square is rounding; 1/√ of it would be noise or infinity.
+    let (tiny, zero, one) = (s.splat(f32::MIN_POSITIVE), s.splat(0.0), s.splat(1.0));
+    let scale = s.select_less(square, tiny, zero, s.div(one, s.sqrt(square)));
+    [s.mul(x, scale), s.mul(y, scale), s.mul(z, scale)]
+}

@@ -1,0 +1,240 @@
+//! Vertices in blocks that share joints: eight a register, one or two registers a block.
+//!
+//! A joint's matrix serves all lanes of a block at once: it is loaded once, not for every vertex. A block visits the
+//! union of its vertices' joints; a lane that does not use one has weight 0 there. Its cost is that union, and where
+//! its vertices lie: eight in a row are written with three stores, eight scattered ones cost as much as several
+//! joints. So
+//!
+//! 1. the mesh's own order is cut into runs of eight and single vertices, at the least cost of all ways to cut it;
+//! 2. the single vertices are gathered into eights, those with the same set of joints first, the rest greedily: an
+//!    eight takes the set that adds the fewest joints to it;
+//! 3. eights are gathered into blocks in the same way.
+
+use std::ops::Range;
+
+use super::lanes::Row;
+
+/// Vertices a register holds.
+pub(crate) const LANES: usize = 8;
+
+/// What a register of eight vertices costs, in cycles (measured on Zen 3): for each joint …
+const JOINT: f32 = 6.0;
+/// … and for writing eight vertices in a row …
+const ROW: f32 = 4.0;
+/// … or eight that are scattered.
+const SCATTERED: f32 = 20.0;
+
+/// How many sets ahead the gathering looks for company. More finds slightly smaller unions and costs construction time.
+const LOOK_AHEAD: usize = 64;
+
+/// A set of joints, ascending.
+type Set = Vec<u32>;
+
+/// Which vertices stand together, and which joints each block visits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blocks<const R: usize> {
+    /// The vertex in each lane of each register, (B); the last block repeats its last vertex to fill up.
+    pub vertices: Vec<[[u32; LANES]; R]>,
+    /// Where each block's joints start in `joints`, (B + 1).
+    pub starts: Vec<u32>,
+    /// The joints of block b, ascending: `joints[starts[b]..starts[b + 1]]`.
+    pub joints: Vec<u32>,
+}
+
+impl<const R: usize> Blocks<R> {
+    /// Packs vertices 0 … `count` − 1; `joints(v)` lists the joints of vertex v in any order.
+    pub fn new<J: IntoIterator<Item = usize>>(count: usize, joints: impl Fn(usize) -> J) -> Self {
+        let sets: Vec<Set> = (0..count).map(|v| set_of(joints(v).into_iter().map(|j| j as u32))).collect();
+        let (mut eights, singles) = runs(&sets);
+        let singles = singles.into_iter().map(|v| (sets[v as usize].clone(), v)).collect();
+        eights.extend(gathered(singles, LANES).into_iter().map(|(set, vertices)| (set, filled(&vertices))));
+        let mut blocks = gathered(eights, R);
+        // In the order of the output, which is then written front to back.
+        blocks.sort_by_key(|(_, eights)| eights[0][0]);
+        Self::assemble(blocks)
+    }
+
+    /// The number of blocks, B.
+    pub fn len(&self) -> usize {
+        self.vertices.len()
+    }
+
+    /// The vertices of each block of a range, and where its joints stand.
+    #[inline(always)]
+    pub fn iter(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[[u32; LANES]; R], Range<usize>)> {
+        let starts = &self.starts[blocks.start..];
+        let slots = starts.iter().zip(&starts[1..]).map(|(&start, &end)| start as usize..end as usize);
+        self.vertices[blocks].iter().zip(slots)
+    }
+
+    /// For every joint of every block a row of lanes a register: `value(v, joint)` for the vertex in each lane.
+    pub fn rows(&self, mut value: impl FnMut(usize, usize) -> f32) -> Vec<[Row; R]> {
+        let mut rows = Vec::with_capacity(self.joints.len());
+        for (vertices, slots) in self.iter(0..self.len()) {
+            for &joint in &self.joints[slots] {
+                rows.push(vertices.map(|lanes| Row(lanes.map(|v| value(v as usize, joint as usize)))));
+            }
+        }
+        rows
+    }
+
+    /// For every block and register the three coordinates of its vertices, lane by lane.
+    pub fn points(&self, points: &[[f32; 3]]) -> Vec<[[Row; 3]; R]> {
+        let register = |lanes: [u32; LANES]| std::array::from_fn(|k| Row(lanes.map(|v| points[v as usize][k])));
+        self.vertices.iter().map(|block| block.map(register)).collect()
+    }
+
+    fn assemble(blocks: Vec<(Set, Vec<[u32; LANES]>)>) -> Self {
+        let mut all = Self { vertices: Vec::with_capacity(blocks.len()), starts: vec![0], joints: Vec::new() };
+        for (joints, eights) in blocks {
+            all.vertices.push(filled(&eights));
+            all.joints.extend(joints);
+            all.starts.push(u32::try_from(all.joints.len()).expect("fewer than 2³² joint uses"));
+        }
+        all
+    }
+}
+
+/// Cuts the order 0 … V − 1 into runs of eight and single vertices, by dynamic programming from the end: the least cost
+/// of vertices v … is that of a run at v and the least cost of v + 8 …, or of v alone and the least cost of v + 1 ….
+fn runs(sets: &[Set]) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
+    let union = |v: usize| set_of(sets[v..v + LANES].iter().flatten().copied());
+    let mut least = vec![0.0_f32; sets.len() + 1];
+    let mut run_starts = vec![false; sets.len()];
+    for v in (0..sets.len()).rev() {
+        least[v] = least[v + 1] + (JOINT * sets[v].len() as f32 + SCATTERED) / LANES as f32;
+        if v + LANES <= sets.len() {
+            let run = least[v + LANES] + JOINT * union(v).len() as f32 + ROW;
+            run_starts[v] = run <= least[v];
+            least[v] = least[v].min(run);
+        }
+    }
+    let (mut eights, mut singles) = (Vec::new(), Vec::new());
+    let mut v = 0;
+    while v < sets.len() {
+        if run_starts[v] {
+            eights.push((union(v), std::array::from_fn(|lane| (v + lane) as u32)));
+            v += LANES;
+        } else {
+            singles.push(v as u32);
+            v += 1;
+        }
+    }
+    (eights, singles)
+}
+
+/// Items gathered by `width`, those with equal sets first; each gathering with the union of its sets. Only the last one
+/// may be smaller.
+fn gathered<T: Copy + Ord>(mut items: Vec<(Set, T)>, width: usize) -> Vec<(Set, Vec<T>)> {
+    // In lexicographic order, so that sets that share joints stand near each other.
+    items.sort_unstable();
+    let mut full = Vec::new();
+    let mut rest: Vec<(Set, Vec<T>)> = Vec::new();
+    for group in items.chunk_by(|a, b| a.0 == b.0) {
+        for chunk in group.chunks(width) {
+            let gathering = (chunk[0].0.clone(), chunk.iter().map(|item| item.1).collect());
+            if chunk.len() == width { full.push(gathering) } else { rest.push(gathering) }
+        }
+    }
+    full.extend(packed(rest, width));
+    full
+}
+
+/// Packs gatherings too small: each takes, among the next few, the one that adds the fewest joints, until it is full.
+fn packed<T: Copy + Ord>(mut groups: Vec<(Set, Vec<T>)>, width: usize) -> Vec<(Set, Vec<T>)> {
+    let mut full = Vec::new();
+    let mut first = 0;
+    while first < groups.len() {
+        if groups[first].1.is_empty() {
+            first += 1;
+            continue;
+        }
+        let (mut union, mut items) = (Set::new(), Vec::with_capacity(width));
+        let mut next = Some(first);
+        while let Some(g) = next {
+            let (set, group) = &mut groups[g];
+            items.extend(group.drain(..group.len().min(width - items.len())));
+            union = set_of(union.iter().chain(set.iter()).copied());
+            next = if items.len() < width { best_company(&groups[first..], &union).map(|k| first + k) } else { None };
+        }
+        items.sort_unstable();
+        full.push((union, items));
+    }
+    full
+}
+
+/// The group that adds the fewest joints to `union`, the first of equals.
+fn best_company<T>(groups: &[(Set, Vec<T>)], union: &[u32]) -> Option<usize> {
+    let candidates = groups.iter().enumerate().filter(|(_, (_, items))| !items.is_empty()).take(LOOK_AHEAD);
+    let added = |set: &Set| set.iter().filter(|joint| union.binary_search(joint).is_err()).count();
+    candidates.min_by_key(|(_, (set, _))| added(set)).map(|(k, _)| k)
+}
+
+fn set_of(joints: impl Iterator<Item = u32>) -> Set {
+    let mut set: Set = joints.collect();
+    set.sort_unstable();
+    set.dedup();
+    set
+}
+
+/// The items, the last one repeated to fill up.
+fn filled<T: Copy, const N: usize>(items: &[T]) -> [T; N] {
+    std::array::from_fn(|k| items[k.min(items.len() - 1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<const R: usize>(sets: &[&[usize]]) -> Blocks<R> {
+        let blocks = Blocks::new(sets.len(), |v| sets[v].to_vec());
+        let mut seen = vec![0; sets.len()];
+        for (vertices, slots) in blocks.iter(0..blocks.len()) {
+            let (joints, vertices) = (&blocks.joints[slots], vertices.as_flattened());
+            assert!(joints.is_sorted_by(|a, b| a < b));
+            for (lane, &v) in vertices.iter().enumerate() {
+                // What fills up repeats a lane before it.
+                let repeated = vertices[..lane].contains(&v);
+                seen[v as usize] += usize::from(!repeated);
+                assert!(sets[v as usize].iter().all(|&j| joints.contains(&(j as u32))));
+            }
+        }
+        assert!(seen.iter().all(|&times| times == 1), "every vertex once: {seen:?}");
+        blocks
+    }
+
+    #[test]
+    fn every_vertex_stands_in_one_block_that_has_its_joints() {
+        check::<1>(&[]);
+        check::<2>(&[&[3]]);
+        check::<1>(&[&[]]);
+        let mixed: Vec<Vec<usize>> = (0..101).map(|v| (0..v % 9).map(|k| (v * 7 + k * 3) % 13).collect()).collect();
+        let mixed: Vec<&[usize]> = mixed.iter().map(Vec::as_slice).collect();
+        check::<1>(&mixed);
+        check::<2>(&mixed);
+    }
+
+    #[test]
+    fn scattered_vertices_with_equal_joints_come_together() {
+        let [even, odd]: [&[usize]; 2] = [&[0, 1, 2, 3, 4], &[5, 6, 7, 8]];
+        let sets: Vec<&[usize]> = (0..32).map(|v| if v % 2 == 0 { even } else { odd }).collect();
+        assert_eq!(check::<1>(&sets).joints.len(), 2 * 5 + 2 * 4);
+        assert_eq!(check::<2>(&sets).joints.len(), 5 + 4);
+    }
+
+    #[test]
+    fn eight_in_a_row_stay_together_if_that_costs_few_joints() {
+        let sets: [&[usize]; 8] = [&[0, 1], &[0], &[1], &[0, 2], &[2], &[0], &[0], &[0]];
+        let blocks = check::<1>(&sets);
+        assert_eq!((blocks.vertices[0][0], blocks.joints), ([0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn leftovers_join_the_set_that_contains_them() {
+        // Two limbs vertex by vertex; each set of joints occurs four times, too few for an eight of its own.
+        let [whole_a, part_a]: [&[usize]; 2] = [&[0, 1, 2, 3, 4], &[1, 2, 3, 4]];
+        let [whole_b, part_b]: [&[usize]; 2] = [&[5, 6, 7, 8, 9], &[6, 7, 8, 9]];
+        let sets: Vec<&[usize]> = (0..16).map(|v| [whole_a, whole_b, part_a, part_b][v % 4]).collect();
+        assert_eq!(check::<1>(&sets).joints, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+}

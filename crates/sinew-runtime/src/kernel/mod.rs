@@ -1,0 +1,60 @@
+//! The fast kernels: eight vertices at a time, each with a plain twin (see [`lanes`]).
+//!
+//! | file | what it computes for a block of eight vertices |
+//! |---|---|
+//! | `blend` | linear blend skinning, positions and palette normals |
+//! | `points` | `Σ_b T_b h_b`: animation space (4 numbers a joint) and multi-weight enveloping (12) |
+//! | `dual` | dual quaternion skinning |
+//! | `one_ring` | normals from the posed triangles |
+//! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
+//! | `blocks` | which eight vertices stand together |
+
+pub(crate) mod blend;
+pub(crate) mod blocks;
+pub(crate) mod dual;
+pub(crate) mod lanes;
+pub(crate) mod one_ring;
+pub(crate) mod points;
+
+use blocks::LANES;
+use glam::Affine3A;
+use lanes::Lanes;
+
+/// A 3×4 matrix row by row: what a palette is made of. One cache line each.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Matrix(pub [f32; 12]);
+
+/// Where a kernel's eight points go. A trait and not a closure because it must be inlined into the kernel: otherwise the
+/// points travel through memory.
+pub(crate) trait Put {
+    /// Takes the coordinates of these vertices, a row of lanes each.
+    fn put<L: Lanes>(&mut self, lanes: L, vertices: &[u32; LANES], rows: [L::V; 3]);
+}
+
+/// To the vertices' places in the caller's order.
+pub(crate) struct Scatter<'out>(pub &'out mut [[f32; 3]]);
+
+impl Put for Scatter<'_> {
+    #[inline(always)]
+    fn put<L: Lanes>(&mut self, lanes: L, vertices: &[u32; LANES], rows: [L::V; 3]) {
+        lanes.scatter(rows, vertices, self.0);
+    }
+}
+
+/// Nowhere: the points are not wanted.
+pub(crate) struct Discard;
+
+impl Put for Discard {
+    #[inline(always)]
+    fn put<L: Lanes>(&mut self, _lanes: L, _vertices: &[u32; LANES], _rows: [L::V; 3]) {}
+}
+
+impl From<&Affine3A> for Matrix {
+    #[inline]
+    fn from(transform: &Affine3A) -> Self {
+        let (m, t) = (&transform.matrix3, transform.translation);
+        let ([a, d, g], [b, e, h], [c, f, i]) = (m.x_axis.to_array(), m.y_axis.to_array(), m.z_axis.to_array());
+        Self([a, b, c, t.x, d, e, f, t.y, g, h, i, t.z])
+    }
+}

@@ -1,0 +1,141 @@
+//! `v = c + Σ_b T_b h_b`, sixteen vertices at a time, for every method whose weights can be folded into the vertex.
+//!
+//! - Linear blend skinning: `h_b = w_b (v̂, 1)`, four numbers a joint.
+//! - Animation space (Merry, Marais and Gain, 2006): h_b is free, four numbers: `v_i = Σ_b Σ_j T_ij h_j`.
+//! - Multi-weight enveloping (Wang and Phillips, 2002) gives every entry of the matrix a weight of its own; with the
+//!   rest position multiplied in, `v_i = c_i + Σ_b Σ_j T_ij h_ij`, twelve numbers.
+//!
+//! A joint costs 12 multiply-adds a register and nothing follows. Blending the matrix first would read less (one weight
+//! a joint) but costs 9 more at the end and keeps twelve sums in registers instead of three; it measured a third
+//! slower even on meshes that do not fit the second-level cache. Two registers share each entry of a matrix, so that
+//! loading it is not what limits.
+
+use std::ops::Range;
+
+use super::blocks::{Blocks, LANES};
+use super::lanes::{Kernel, Lanes, Row};
+use super::{Matrix, Put};
+
+/// Registers a block.
+const R: usize = 2;
+
+/// Points in blocks: N numbers (4 or 12) a vertex and joint.
+#[derive(Debug, Clone)]
+pub(crate) struct PointSkin<const N: usize> {
+    pub blocks: Blocks<R>,
+    /// h, N numbers for every joint of every block, in each register.
+    coefficients: Vec<[[Row; R]; N]>,
+    /// c, (B); empty if it is zero.
+    constants: Vec<[[Row; 3]; R]>,
+}
+
+impl<const N: usize> PointSkin<N> {
+    /// Prepares `count` vertices; `influences(v)` lists (joint, h). A joint listed twice adds up; one whose h is 0 is
+    /// left out. `constants` is (V), or empty for zero.
+    pub fn new<I: IntoIterator<Item = (usize, [f32; N])>>(
+        count: usize,
+        influences: impl Fn(usize) -> I,
+        constants: &[[f32; 3]],
+    ) -> Self {
+        let counts = |&(_, h): &(usize, [f32; N])| h.iter().any(|&c| c != 0.0);
+        let blocks: Blocks<R> = Blocks::new(count, |v| {
+            influences(v).into_iter().filter(counts).map(|(joint, _)| joint).collect::<Vec<_>>()
+        });
+        let mut coefficients = vec![[[Row::default(); R]; N]; blocks.joints.len()];
+        for (vertices, slots) in blocks.iter(0..blocks.len()) {
+            let joints = &blocks.joints[slots.clone()];
+            for (lane, &v) in vertices.as_flattened().iter().enumerate() {
+                for (joint, h) in influences(v as usize).into_iter().filter(counts) {
+                    let at = joints.binary_search(&(joint as u32)).expect("the block has its vertices' joints");
+                    for n in 0..N {
+                        coefficients[slots.start + at][n][lane / LANES].0[lane % LANES] += h[n];
+                    }
+                }
+            }
+        }
+        let constants = if constants.is_empty() { Vec::new() } else { blocks.points(constants) };
+        Self { coefficients, constants, blocks }
+    }
+}
+
+/// Poses blocks whose weights are points, N = 4, with a palette in the world.
+pub(crate) struct Points<'a, P> {
+    pub skin: &'a PointSkin<4>,
+    pub palette: &'a [Matrix],
+    pub blocks: Range<usize>,
+    pub put: P,
+}
+
+impl<P: Put> Kernel for Points<'_, P> {
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, s: L) {
+        for (vertices, slots) in self.skin.blocks.iter(self.blocks) {
+            let joints = &self.skin.blocks.joints[slots.clone()];
+            let mut sums = [[s.splat(0.0); 3]; R];
+            for (&joint, h) in joints.iter().zip(&self.skin.coefficients[slots]) {
+                let m = &self.palette[joint as usize].0;
+                for column in 0..4 {
+                    let [h0, h1] = [s.load(&h[column][0]), s.load(&h[column][1])];
+                    for row in 0..3 {
+                        let entry = s.splat(m[4 * row + column]);
+                        sums[0][row] = s.mul_add(entry, h0, sums[0][row]);
+                        sums[1][row] = s.mul_add(entry, h1, sums[1][row]);
+                    }
+                }
+            }
+            self.put.put(s, &vertices[0], sums[0]);
+            self.put.put(s, &vertices[1], sums[1]);
+        }
+    }
+}
+
+/// Poses blocks with a weight for every entry, N = 12, with a palette in the root's frame.
+pub(crate) struct Entries<'a, P> {
+    pub skin: &'a PointSkin<12>,
+    pub palette: &'a [Matrix],
+    /// From the root's frame to the world, applied last.
+    pub frame: Matrix,
+    pub blocks: Range<usize>,
+    pub put: P,
+}
+
+impl<P: Put> Kernel for Entries<'_, P> {
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, s: L) {
+        let constants = &self.skin.constants[self.blocks.clone()];
+        for ((vertices, slots), constant) in self.skin.blocks.iter(self.blocks).zip(constants) {
+            let joints = &self.skin.blocks.joints[slots.clone()];
+            let mut sums = [[s.splat(0.0); 3]; R];
+            for row in 0..3 {
+                sums[0][row] = s.load(&constant[0][row]);
+                sums[1][row] = s.load(&constant[1][row]);
+            }
+            for (&joint, h) in joints.iter().zip(&self.skin.coefficients[slots]) {
+                let m = &self.palette[joint as usize].0;
+                for column in 0..4 {
+                    for row in 0..3 {
+                        let at = 4 * row + column;
+                        let entry = s.splat(m[at]);
+                        sums[0][row] = s.mul_add(entry, s.load(&h[at][0]), sums[0][row]);
+                        sums[1][row] = s.mul_add(entry, s.load(&h[at][1]), sums[1][row]);
+                    }
+                }
+            }
+            self.put.put(s, &vertices[0], framed(s, &self.frame, sums[0]));
+            self.put.put(s, &vertices[1], framed(s, &self.frame, sums[1]));
+        }
+    }
+}
+
+/// The same matrix for all lanes.
+#[inline(always)]
+pub(super) fn framed<L: Lanes>(s: L, frame: &Matrix, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
+    let f = &frame.0;
+    let mut out = [x; 3];
+    for row in 0..3 {
+        out[row] = s.mul_add(s.splat(f[4 * row + 2]), z, s.splat(f[4 * row + 3]));
+        out[row] = s.mul_add(s.splat(f[4 * row + 1]), y, out[row]);
+        out[row] = s.mul_add(s.splat(f[4 * row]), x, out[row]);
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! A model made ready for the kernels, once: how its last stage runs, and its data in blocks of eight vertices.
+//!
+//! Every method ends in one of a few kinds of skinning. What comes before it (regression, reconstruction) fills a
+//! palette of matrices, a few hundred numbers; the skinning touches every vertex and is what a frame costs.
+
+use std::ops::Range;
+
+use glam::Vec3;
+
+use crate::kernel::blocks::LANES;
+use crate::kernel::dual::{self, Dual, DualSkin};
+use crate::kernel::lanes::Instructions;
+use crate::kernel::points::{self, PointSkin};
+use crate::kernel::{Matrix, Put};
+use crate::posed::rigid_part;
+use crate::{Deformer, Model, Skin};
+
+/// The last stage of a model, ready to run.
+#[derive(Debug, Clone)]
+pub(crate) enum Plan {
+    /// Weights folded into points: `Σ T h`.
+    Points(PointSkin<4>),
+    /// A weight for every entry of a matrix.
+    Entries(PointSkin<12>),
+    /// Blend dual quaternions.
+    Dual(DualSkin),
+    /// No kernel: the deformer's own plain evaluation.
+    Direct,
+}
+
+/// What a plan reads, besides its own data, for one pose.
+pub(crate) struct Palette<'a> {
+    /// Rest to posed, in the world; for [`Plan::Entries`] in the root's frame.
+    pub matrices: &'a [Matrix],
+    /// Rest to posed in the root's frame.
+    pub duals: &'a [Dual],
+    /// From the root's frame to the world.
+    pub frame: Matrix,
+}
+
+impl Plan {
+    /// Prepares `model`.
+    pub fn new(model: &Model) -> Self {
+        let character = &model.character;
+        match &model.deformer {
+            Deformer::LinearBlend(_) => Self::Points(linear_blend(&character.skin, &character.rest_positions)),
+            Deformer::RotationalRegression(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
+            Deformer::AnimationSpace(d) => Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &[])),
+            Deformer::MultiWeight(d) => Self::Entries(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &d.constants)),
+            Deformer::DualQuaternion(_) => {
+                let to_frame = rigid_part(character.bones[character.root()].rest).inverse();
+                let inside = |p: &[f32; 3]| to_frame.transform_point3(Vec3::from_array(*p)).to_array();
+                let rest: Vec<[f32; 3]> = character.rest_positions.iter().map(inside).collect();
+                Self::Dual(DualSkin::new(&character.skin, &rest))
+            }
+            #[allow(unreachable_patterns)]
+            _ => Self::Direct,
+        }
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        match self {
+            Self::Points(skin) => skin.blocks.len(),
+            Self::Entries(skin) => skin.blocks.len(),
+            Self::Dual(skin) => skin.blocks.len(),
+            Self::Direct => 0,
+        }
+    }
+
+    /// The vertex in each lane of each register, in the order in which [`Self::run`] puts them.
+    #[cfg(feature = "rayon")]
+    pub fn lanes(&self) -> &[[u32; LANES]] {
+        match self {
+            Self::Points(skin) => skin.blocks.vertices.as_flattened(),
+            Self::Entries(skin) => skin.blocks.vertices.as_flattened(),
+            Self::Dual(skin) => skin.blocks.vertices.as_flattened(),
+            Self::Direct => &[],
+        }
+    }
+
+    /// (vertex, joint) pairs computed a frame, lanes that only fill up a block included.
+    pub fn pairs(&self) -> usize {
+        match self {
+            Self::Points(skin) => 2 * LANES * skin.blocks.joints.len(),
+            Self::Entries(skin) => 2 * LANES * skin.blocks.joints.len(),
+            Self::Dual(skin) => LANES * skin.blocks.joints.len(),
+            Self::Direct => 0,
+        }
+    }
+
+    /// Poses the given blocks.
+    pub fn run(&self, instructions: Instructions, palette: &Palette, blocks: Range<usize>, put: impl Put) {
+        let (matrices, frame) = (palette.matrices, palette.frame);
+        match self {
+            Self::Points(skin) => instructions.run(points::Points { skin, palette: matrices, blocks, put }),
+            Self::Entries(skin) => instructions.run(points::Entries { skin, palette: matrices, frame, blocks, put }),
+            Self::Dual(skin) => {
+                instructions.run(dual::Positions { skin, palette: palette.duals, frame, blocks, put });
+            }
+            Self::Direct => {}
+        }
+    }
+}
+
+/// Linear blend skinning as points: `h_b = w_b (v̂, 1)`.
+fn linear_blend(skin: &Skin, rest: &[[f32; 3]]) -> PointSkin<4> {
+    let influences = |v: usize| {
+        let [x, y, z] = rest[v];
+        skin.vertex(v).map(move |(joint, w)| (joint, [w * x, w * y, w * z, w]))
+    };
+    PointSkin::new(rest.len(), influences, &[])
+}
