@@ -174,10 +174,11 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, posed, scratch, matrices, .. } = self;
+        let Self { model, plan, posed, scratch, matrices, .. } = self;
+        let direct = matches!(**plan, Plan::Direct);
         // Plain skinning needs the world transforms only.
         let world_only = matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
-        if !world_only || model.correction.is_some() {
+        if !world_only || direct || model.correction.is_some() {
             posed.set(pose);
         }
         match &model.deformer {

@@ -25,8 +25,8 @@ mod file;
 pub mod joint_rotations;
 mod kernel;
 mod model;
-pub mod pose_space;
 mod plan;
+pub mod pose_space;
 mod posed;
 #[cfg(feature = "rayon")]
 mod threads;

@@ -1,0 +1,316 @@
+//! Every kernel against the plain loop that its method states, on random and on nasty data; and no allocation a frame.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use glam::{Affine3A, Quat, Vec3};
+use sinew_runtime::deform::{
+    AnimationSpace, BlockRows, DualQuaternion, GradientPredictors, LinearBlend, MultiWeight, RotationalRegression,
+};
+use sinew_runtime::{Bone, Character, Deformer, Evaluator, Instructions, JointRanges, Metadata, Model, Options, Skin};
+
+/// Counts the allocations of each thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's own promise.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's own promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Numbers in −1 … 1, the same on every machine (a linear congruential generator).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f32 / (1 << 23) as f32 - 1.0
+    }
+    fn below(&mut self, limit: usize) -> usize {
+        ((self.next() * 0.5 + 0.5) * limit as f32) as usize % limit
+    }
+    fn point(&mut self) -> [f32; 3] {
+        std::array::from_fn(|_| self.next())
+    }
+    fn motion(&mut self) -> Affine3A {
+        let axis = Vec3::from_array(self.point()).try_normalize().unwrap_or(Vec3::X);
+        let turn = Quat::from_axis_angle(axis, 3.0 * self.next());
+        Affine3A::from_rotation_translation(turn, Vec3::from_array(self.point()))
+    }
+}
+
+struct Size {
+    vertices: usize,
+    joints: usize,
+    influences: usize,
+}
+
+fn character(numbers: &mut Numbers, size: &Size) -> Character {
+    let Size { vertices, joints, influences: width } = *size;
+    let bone = |b: usize, rest| Bone { name: format!("bone {b}"), parent: (b > 0).then_some(0), rest };
+    let mut skin = Skin { width, joints: Vec::new(), weights: Vec::new() };
+    for _ in 0..vertices {
+        let mut weights: Vec<f32> = (0..width).map(|_| numbers.next().abs() + 0.01).collect();
+        let sum: f32 = weights.iter().sum();
+        weights.iter_mut().for_each(|w| *w /= sum);
+        weights.sort_by(|a, b| b.total_cmp(a));
+        skin.weights.extend(weights);
+        skin.joints.extend((0..width).map(|_| numbers.below(joints) as u16));
+    }
+    let corner = |n: &mut Numbers| n.below(vertices) as u32;
+    Character {
+        rest_positions: (0..vertices).map(|_| numbers.point()).collect(),
+        // Some of these are degenerate, some vertices stand in none.
+        triangles: (0..vertices).map(|_| [corner(numbers), corner(numbers), corner(numbers)]).collect(),
+        polygons: None,
+        uvs: None,
+        bones: (0..joints).map(|b| bone(b, numbers.motion())).collect(),
+        skin,
+        fps: None,
+    }
+}
+
+/// Every method that has a kernel, with random content.
+fn deformers(numbers: &mut Numbers, character: &Character) -> Vec<Deformer> {
+    let mut points = AnimationSpace::from_linear_blend(character);
+    for p in &mut points.coordinates {
+        for k in 0..3 {
+            p[k] += 0.1 * numbers.next();
+        }
+    }
+    let mut entries = MultiWeight::from_animation_space(&points, character);
+    entries.weights.as_flattened_mut().iter_mut().for_each(|w| *w += 0.1 * numbers.next());
+    entries.constants.as_flattened_mut().iter_mut().for_each(|c| *c = numbers.next());
+    let regression = rotational_regression(numbers, character, 5);
+    vec![
+        Deformer::LinearBlend(LinearBlend),
+        Deformer::DualQuaternion(DualQuaternion),
+        Deformer::AnimationSpace(points),
+        Deformer::MultiWeight(entries),
+        Deformer::RotationalRegression(regression),
+    ]
+}
+
+fn rotational_regression(numbers: &mut Numbers, character: &Character, proxies: usize) -> RotationalRegression {
+    let bones = character.bones.len();
+    let starts: Vec<u32> = (0..=proxies as u32).map(|p| 2 * p).collect();
+    let mut columns = |limit: usize| -> Vec<u16> { (0..2 * proxies).map(|_| numbers.below(limit) as u16).collect() };
+    let (c1_columns, c2_columns) = (columns(proxies), columns(bones));
+    let mut skin = character.skin.clone();
+    skin.joints.iter_mut().for_each(|joint| *joint = numbers.below((proxies + bones).min(65_536)) as u16);
+    let mut values = |count: usize| -> Vec<f32> { (0..count).map(|_| 0.3 * numbers.next()).collect() };
+    RotationalRegression {
+        ranges: JointRanges {
+            reference: vec![[0.0; 3]; bones],
+            low: vec![[-3.0; 3]; bones],
+            high: vec![[3.0; 3]; bones],
+        },
+        predictors: GradientPredictors {
+            width: 1,
+            frames: c2_columns[..proxies].to_vec(),
+            joints: c2_columns[proxies..].to_vec(),
+            rotation: values(proxies * 12),
+            stretch: values(proxies * 24),
+        },
+        c1: BlockRows {
+            starts: starts.clone(),
+            columns: c1_columns,
+            blocks: values(2 * proxies * 12).as_chunks::<3>().0.as_chunks::<4>().0.to_vec(),
+        },
+        c2: BlockRows {
+            starts,
+            columns: c2_columns,
+            blocks: values(2 * proxies * 16).as_chunks::<4>().0.as_chunks::<4>().0.to_vec(),
+        },
+        skin,
+    }
+}
+
+fn pose(numbers: &mut Numbers, character: &Character) -> Vec<Affine3A> {
+    character.bones.iter().map(|bone| numbers.motion() * bone.rest).collect()
+}
+
+fn positions(model: &Model, instructions: Instructions, pose: &[Affine3A]) -> Vec<[f32; 3]> {
+    let mut evaluator = Evaluator::with(model, Options { instructions, ..Options::default() });
+    let mut out = vec![[f32::NAN; 3]; model.character.vertex_count()];
+    evaluator.positions(pose, &mut out);
+    out
+}
+
+/// Sums of up to 8 × 12 products of numbers up to ten, each rounded once; dual quaternions divide by a length as small
+/// as 0.1.
+const TOLERANCE: f32 = 2e-4;
+
+fn assert_close(what: &str, a: &[[f32; 3]], b: &[[f32; 3]]) {
+    for (v, (a, b)) in a.iter().zip(b).enumerate() {
+        for k in 0..3 {
+            assert!((a[k] - b[k]).abs() <= TOLERANCE * b[k].abs().max(1.0), "{what}, vertex {v}: {a:?} and {b:?}");
+        }
+    }
+}
+
+fn check(size: &Size) {
+    let mut numbers = Numbers(size.vertices as u64 * 1_000 + size.influences as u64);
+    let character = character(&mut numbers, size);
+    let pose = pose(&mut numbers, &character);
+    for deformer in deformers(&mut numbers, &character) {
+        let what = format!(
+            "{}, {} vertices, {} joints, {} influences",
+            deformer.kind(),
+            size.vertices,
+            size.joints,
+            size.influences
+        );
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let plain = positions(&model, Instructions::Plain, &pose);
+        assert!(plain.as_flattened().iter().all(|x| x.is_finite()), "{what}");
+        assert_close(&what, &positions(&model, Instructions::Portable, &pose), &plain);
+        assert_close(&what, &positions(&model, Instructions::detect(), &pose), &plain);
+    }
+}
+
+#[test]
+fn kernels_equal_their_twins_at_every_tail() {
+    for vertices in [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 257] {
+        check(&Size { vertices, joints: 5, influences: 4 });
+    }
+}
+
+#[test]
+fn kernels_equal_their_twins_for_any_number_of_influences_and_joints() {
+    for (joints, influences) in [(1, 1), (1, 4), (2, 1), (40, 8), (3, 8), (300, 2)] {
+        check(&Size { vertices: 100, joints, influences });
+    }
+}
+
+#[test]
+fn kernels_reach_the_last_of_65536_joints() {
+    let size = Size { vertices: 20, joints: 65_536, influences: 2 };
+    let mut numbers = Numbers(7);
+    let mut character = character(&mut numbers, &size);
+    character.skin.joints[0] = 65_535;
+    let pose = pose(&mut numbers, &character);
+    let model = Model::new(character, Deformer::LinearBlend(LinearBlend), Metadata::default()).unwrap();
+    let plain = positions(&model, Instructions::Plain, &pose);
+    assert_close("65,536 joints", &positions(&model, Instructions::detect(), &pose), &plain);
+}
+
+#[test]
+fn joints_listed_twice_and_weights_of_zero_count_as_in_the_twin() {
+    let mut numbers = Numbers(11);
+    let mut character = character(&mut numbers, &Size { vertices: 40, joints: 6, influences: 4 });
+    for v in 0..40 {
+        let row = 4 * v..4 * v + 4;
+        character.skin.joints[row.clone()].copy_from_slice(&[2, 2, (v % 6) as u16, 0]);
+        let weights = if v % 3 == 0 { [0.0; 4] } else { [0.5, 0.25, 0.25, 0.0] };
+        character.skin.weights[row].copy_from_slice(&weights);
+    }
+    let pose = pose(&mut numbers, &character);
+    for deformer in [Deformer::LinearBlend(LinearBlend), Deformer::DualQuaternion(DualQuaternion)] {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let plain = positions(&model, Instructions::Plain, &pose);
+        assert_close(model.deformer.kind(), &positions(&model, Instructions::detect(), &pose), &plain);
+    }
+}
+
+#[test]
+fn normals_are_of_length_one_or_nil_and_never_nan() {
+    let mut numbers = Numbers(3);
+    let mut character = character(&mut numbers, &Size { vertices: 50, joints: 4, influences: 3 });
+    // A third of the mesh collapses to a point.
+    character.rest_positions[..17].fill([0.25; 3]);
+    let pose = pose(&mut numbers, &character);
+    for deformer in deformers(&mut numbers, &character) {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let options = Options { normals: true, ..Options::default() };
+        let mut evaluator = Evaluator::with(&model, options);
+        let [mut out, mut palette, mut ring] = [(); 3].map(|()| vec![[f32::NAN; 3]; 50]);
+        evaluator.positions_and_palette_normals(&pose, &mut out, &mut palette);
+        assert_close("positions beside normals", &out, &positions(&model, Instructions::Plain, &pose));
+        evaluator.positions_and_normals(&pose, &mut out, &mut ring);
+        for normal in palette.iter().chain(&ring) {
+            let length = Vec3::from_array(*normal).length();
+            assert!(length == 0.0 || (length - 1.0).abs() < 1e-5, "{normal:?}");
+        }
+    }
+}
+
+#[test]
+fn palette_normals_of_a_rigid_motion_are_the_turned_rest_normals() {
+    let mut numbers = Numbers(5);
+    let character = character(&mut numbers, &Size { vertices: 60, joints: 4, influences: 3 });
+    let motion = numbers.motion();
+    let pose: Vec<Affine3A> = character.bones.iter().map(|bone| motion * bone.rest).collect();
+    let model = Model::new(character, Deformer::LinearBlend(LinearBlend), Metadata::default()).unwrap();
+    let mut evaluator = Evaluator::with(&model, Options { normals: true, ..Options::default() });
+    let [mut out, mut palette, mut ring] = [(); 3].map(|()| vec![[0.0; 3]; 60]);
+    evaluator.positions_and_palette_normals(&pose, &mut out, &mut palette);
+    evaluator.positions_and_normals(&pose, &mut out, &mut ring);
+    for (v, (a, b)) in palette.iter().zip(&ring).enumerate() {
+        let apart = Vec3::from_array(*a).distance(Vec3::from_array(*b));
+        // Cross products of short random edges lose a few digits.
+        assert!(apart < 1e-3, "vertex {v}: {a:?} and {b:?}");
+    }
+}
+
+#[test]
+fn a_crowd_is_its_characters_one_by_one() {
+    let mut numbers = Numbers(9);
+    let character = character(&mut numbers, &Size { vertices: 70, joints: 9, influences: 4 });
+    let poses: Vec<Affine3A> = (0..5).flat_map(|_| pose(&mut numbers, &character)).collect();
+    for deformer in deformers(&mut numbers, &character) {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let mut all = vec![[0.0; 3]; 5 * 70];
+        Evaluator::new(&model).crowd(&poses, &mut all);
+        for (pose, crowd) in poses.chunks(9).zip(all.chunks(70)) {
+            assert_eq!(crowd, positions(&model, Instructions::detect(), pose), "{}", model.deformer.kind());
+        }
+    }
+}
+
+#[test]
+fn a_frame_does_not_allocate() {
+    let mut numbers = Numbers(13);
+    let character = character(&mut numbers, &Size { vertices: 200, joints: 9, influences: 4 });
+    let poses: Vec<Affine3A> = (0..2).flat_map(|_| pose(&mut numbers, &character)).collect();
+    for deformer in deformers(&mut numbers, &character) {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let mut evaluator = Evaluator::with(&model, Options { normals: true, ..Options::default() });
+        let (mut out, mut normals, mut all) = (vec![[0.0; 3]; 200], vec![[0.0; 3]; 200], vec![[0.0; 3]; 400]);
+        let before = ALLOCATIONS.with(Cell::get);
+        evaluator.positions(&poses[..9], &mut out);
+        evaluator.positions_and_palette_normals(&poses[..9], &mut out, &mut normals);
+        evaluator.positions_and_normals(&poses[..9], &mut out, &mut normals);
+        evaluator.crowd(&poses, &mut all);
+        assert_eq!(ALLOCATIONS.with(Cell::get), before, "{}", model.deformer.kind());
+    }
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_give_the_same_bits() {
+    let mut numbers = Numbers(17);
+    let character = character(&mut numbers, &Size { vertices: 20_000, joints: 30, influences: 4 });
+    let pose = pose(&mut numbers, &character);
+    for deformer in deformers(&mut numbers, &character) {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let mut evaluator = Evaluator::with(&model, Options { threads: true, ..Options::default() });
+        let mut out = vec![[0.0; 3]; 20_000];
+        evaluator.positions(&pose, &mut out);
+        assert_eq!(out, positions(&model, Instructions::detect(), &pose), "{}", model.deformer.kind());
+    }
+}
