@@ -92,8 +92,12 @@ mod tests {
     fn twice_the_work_takes_about_twice_the_time() {
         let work = |n: u64| (0..n).fold(1.0_f64, |x, k| std::hint::black_box(x * 0.999 + k as f64));
         let effort = Effort { rounds: 20, burst: Duration::from_micros(300) };
-        let mut once = || drop(std::hint::black_box(work(20_000)));
-        let mut twice = || drop(std::hint::black_box(work(40_000)));
+        let mut once = || {
+            std::hint::black_box(work(20_000));
+        };
+        let mut twice = || {
+            std::hint::black_box(work(40_000));
+        };
         let times = race(effort, &mut [&mut once, &mut twice]);
         let ratio = times[1].ratio_to(&times[0]);
         // A median of paired ratios; a loaded machine moves it by some percent, never by half.
