@@ -174,12 +174,17 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, plan, posed, scratch, matrices, .. } = self;
+        let Self { model, plan, posed, scratch, matrices, correction_scratch, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
         // Plain skinning needs the world transforms only.
         let world_only = matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
         if !world_only || direct || model.correction.is_some() {
             posed.set(pose);
+        }
+        if let Some(correction) = &model.correction {
+            let deltas = correction.proxy_deltas(&model.character, posed, correction_scratch);
+            scratch.proxy_deltas.clear();
+            scratch.proxy_deltas.extend_from_slice(deltas);
         }
         match &model.deformer {
             Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),

@@ -41,7 +41,7 @@ impl Model {
 
     /// The same model with `correction`; refuses one that does not fit.
     pub fn with_correction(self, correction: Correction) -> Result<Self, ModelError> {
-        correction.check(&self.character)?;
+        correction.check(&self.character, &self.deformer)?;
         Ok(Self { correction: Some(correction), ..self })
     }
 

@@ -24,6 +24,8 @@ pub struct PoseTable {
     pub rotations: Vec<Vec<DQuat>>,
     /// `d²` between poses, (C), each (N, N).
     pub distances: Vec<Vec<f64>>,
+    /// The first pose that each one repeats, itself if none, (N).
+    first_alike: Vec<usize>,
 }
 
 impl PoseTable {
@@ -39,6 +41,7 @@ impl PoseTable {
             joints: Vec::new(),
             rotations: Vec::new(),
             distances: Vec::new(),
+            first_alike: Vec::new(),
         };
         if with_rest {
             table.weights.push(1.0);
@@ -56,7 +59,38 @@ impl PoseTable {
                 table.distances.push(distances);
             }
         }
+        let all = table.all_distances();
+        let alike = |a: usize, b: usize| all[a * table.poses + b] < SMALLEST_ANGLE * SMALLEST_ANGLE;
+        table.first_alike = (0..table.poses).map(|e| (0..e).find(|&a| alike(a, e)).unwrap_or(e)).collect();
+        if with_rest && table.first_alike[table.poses - 1] != table.poses - 1 {
+            // A training pose already stands in the rest pose, and what it shows counts.
+            return Self::new(training, false);
+        }
         table
+    }
+
+    /// How many training poses repeat another one.
+    #[must_use]
+    pub fn alike(&self) -> usize {
+        self.first_alike.iter().enumerate().filter(|&(e, &first)| e != first).count()
+    }
+
+    /// Targets (N, D) with the average, by the poses' weights, in place of those of poses that repeat each other.
+    #[must_use]
+    pub fn averaged(&self, mut targets: Vec<f64>) -> Vec<f64> {
+        let width = targets.len() / self.poses.max(1);
+        for first in 0..self.poses {
+            let group: Vec<usize> = (first..self.poses).filter(|&e| self.first_alike[e] == first).collect();
+            if group.len() < 2 {
+                continue;
+            }
+            let weight: f64 = group.iter().map(|&e| self.weights[e]).sum();
+            for k in 0..width {
+                let mean = group.iter().map(|&e| self.weights[e] * targets[e * width + k]).sum::<f64>() / weight;
+                group.iter().for_each(|&e| targets[e * width + k] = mean);
+            }
+        }
+        targets
     }
 
     /// The index of bone `b` among [`joints`](Self::joints), if its joint moves.

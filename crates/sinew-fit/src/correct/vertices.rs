@@ -12,15 +12,11 @@ use super::components::{self, Budget, Components};
 use super::poses::PoseTable;
 use super::residual::{Residual, gram};
 use super::select::{self, Chosen, Search};
-use super::{Closeness, CorrectionParams, regions};
+use super::{Closeness, CorrectionParams, REST_TOLERANCE, regions};
 use crate::{FitError, FitReport, Progress, Training, to_model};
 
 /// A vertex is left alone if no pose displaces it by more than this fraction of the rest diagonal: f32 is no finer.
 const SMALLEST_DISPLACEMENT: f64 = 1e-6;
-
-/// The rest mesh stays an example while the error of left-out poses grows by no more than this: it also keeps the rest
-/// pose itself in place.
-const REST_TOLERANCE: f64 = 1.02;
 
 /// The part of the residual (rms) that a smooth correction may lose to compression without a budget; an exact one may
 /// lose a thousandth of it.
@@ -72,10 +68,9 @@ pub fn fit(
     let with_rest = fit_regions(training, &residual, params, PoseTable::new(training, true));
     let without = fit_regions(training, &residual, params, PoseTable::new(training, false));
     let left_out = |regions: &[Region]| regions.iter().map(|region| region.chosen.left_out).sum::<f64>();
-    // The rest mesh is an example of itself, unless it spoils the others: then it was not made like them.
     let rest_helps = left_out(&with_rest.1) <= REST_TOLERANCE * left_out(&without.1);
     let (table, regions) = if rest_helps { with_rest } else { without };
-    tell(training, &table, &regions, left_out(&regions), report);
+    super::tell(training, &table, regions.iter().map(|r| &r.chosen), report);
     Ok(compress(&table, &regions, params, report))
 }
 
@@ -92,7 +87,7 @@ fn fit_regions(
     parts.retain(|(_, vertices)| !vertices.is_empty());
     let exact = params.closeness == Closeness::Exact;
     let fit = |(bone, vertices): (usize, Vec<u32>)| {
-        let targets = residual.targets(&vertices, table.poses);
+        let targets = table.averaged(residual.targets(&vertices, table.poses));
         let gram = gram(&targets, table.poses);
         let candidates = regions::candidates(&training.skeleton, &table, bone);
         let search = Search { table: &table, candidates: &candidates, exact, product: 0.5 };
@@ -109,12 +104,7 @@ fn compress(table: &PoseTable, regions: &[Region], params: &Params, report: &mut
     let total: f64 = components.iter().flat_map(|c| &c.energies).sum();
     let kept =
         components::spend(&components, &bytes, Budget { bytes: params.bytes, energy: params.loss.powi(2) * total });
-    let all: usize = components.iter().map(|c| c.energies.len()).sum();
-    let lost = if total > 0.0 { 100.0 * (kept.left / total).sqrt() } else { 0.0 };
-    report.found(
-        "correction components",
-        format!("{} of {all}, {lost:.2} % of the residual (rms) left out", kept.counts.iter().sum::<usize>()),
-    );
+    super::tell_components(&components, &kept, report);
     let used: Vec<usize> = (0..regions.len()).filter(|&r| kept.counts[r] > 0).collect();
     let kernels: Vec<&Chosen> = used.iter().map(|&r| &regions[r].chosen).collect();
     let mixing = |&r: &usize| {
@@ -136,14 +126,4 @@ fn compress(table: &PoseTable, regions: &[Region], params: &Params, report: &mut
         mixing: used.iter().map(mixing).collect(),
         parts: used.iter().enumerate().map(part).collect(),
     }
-}
-
-fn tell(training: &Training, table: &PoseTable, regions: &[Region], left_out: f64, report: &mut FitReport) {
-    let joints: usize = regions.iter().map(|r| r.chosen.kernel.joints.len()).sum();
-    let mean = joints as f64 / regions.len().max(1) as f64;
-    let count = training.vertex_count() * table.training_poses();
-    let rms = 100.0 * (left_out / count.max(1) as f64).sqrt() / training.diagonal;
-    let rest = if table.with_rest { "with the rest pose" } else { "without the rest pose" };
-    report.found("correction regions", format!("{}, {mean:.1} joints each, {rest}", regions.len()));
-    report.found("correction, each pose left out", format!("{rms:.4} % of the diagonal rms"));
 }

@@ -52,6 +52,8 @@ pub struct Scratch {
     pub(crate) gradients: Vec<glam::Mat3A>,
     /// Proxy bones' and bones' transforms in the world, (P + J).
     pub(crate) palette: Vec<glam::Affine3A>,
+    /// What a correction adds to the proxy bones' transforms in the root's frame, (P); empty without one.
+    pub(crate) proxy_deltas: Vec<glam::Affine3A>,
 }
 
 /// What a frame costs, by counting (an addition, a multiplication and a comparison count one each; a fused

@@ -66,6 +66,7 @@ impl RotationalRegression {
             joints: JointRotations::new(character),
             gradients: vec![Mat3A::IDENTITY; self.proxy_count()],
             palette: vec![Affine3A::IDENTITY; self.proxy_count() + character.bones.len()],
+            proxy_deltas: Vec::with_capacity(self.proxy_count()),
             ..Scratch::default()
         }
     }
@@ -91,7 +92,12 @@ impl RotationalRegression {
         bones.copy_from_slice(&posed.world);
         let from_world = posed.rest_frame.inverse();
         for (p, proxy) in proxies.iter_mut().enumerate() {
-            *proxy = posed.frame * self.proxy(p, &scratch.gradients, &posed.relative) * from_world;
+            let mut transform = self.proxy(p, &scratch.gradients, &posed.relative);
+            if let Some(delta) = scratch.proxy_deltas.get(p) {
+                transform.matrix3 += delta.matrix3;
+                transform.translation += delta.translation;
+            }
+            *proxy = posed.frame * transform * from_world;
         }
     }
 

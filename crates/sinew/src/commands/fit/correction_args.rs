@@ -6,9 +6,9 @@ use sinew_fit::correct::{Closeness, CorrectionParams, Place};
 /// A correction of what the method leaves over at the training poses.
 #[derive(clap::Args, Debug, Clone, Default)]
 pub struct CorrectionArgs {
-    /// Add what the method leaves over at the training poses, interpolated over poses: displacements of the vertices
-    /// (any method).
-    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "vertices", help_heading = "Correction")]
+    /// Add what the method leaves over at the training poses, interpolated over poses: on the proxy
+    /// bones (rr) or on the vertices (any method) [default when it stands alone: proxies for rr, otherwise vertices].
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "auto", help_heading = "Correction")]
     pub correct: Option<CorrectedPlace>,
     /// How closely the correction follows the training poses [default: smooth; psd: exact].
     #[arg(long, value_name = "HOW", help_heading = "Correction")]
@@ -21,8 +21,13 @@ pub struct CorrectionArgs {
 /// What is corrected.
 #[derive(clap::ValueEnum, Debug, Clone, Copy)]
 pub enum CorrectedPlace {
+    /// The proxy bones' transforms: next to no memory or time; rr only.
+    Proxies,
     /// Displacements of vertices: memory and time grow with the mesh.
     Vertices,
+    /// Proxies for rr, otherwise vertices.
+    #[value(hide = true)]
+    Auto,
 }
 
 /// How closely a correction follows the training poses.
@@ -65,8 +70,17 @@ impl CorrectionArgs {
                 anyhow::bail!("`{}` already is a corrected method; leave --correct out", method.name())
             }
             (Some(place), method) => {
+                let has_proxies = matches!(method, Method::RotationalRegression(_));
                 let mut params = CorrectionParams::new(match place {
-                    CorrectedPlace::Vertices => Place::Vertices,
+                    CorrectedPlace::Proxies if !has_proxies => {
+                        anyhow::bail!(
+                            "--correct proxies belongs to `rr`; with `{}` use --correct vertices",
+                            method.name()
+                        )
+                    }
+                    CorrectedPlace::Proxies => Place::Proxies,
+                    CorrectedPlace::Auto if has_proxies => Place::Proxies,
+                    CorrectedPlace::Auto | CorrectedPlace::Vertices => Place::Vertices,
                 });
                 change(&mut params);
                 Ok(Method::Corrected(Box::new(method), params))

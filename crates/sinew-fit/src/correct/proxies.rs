@@ -1,0 +1,267 @@
+//! Corrections of proxy bones' transforms: what rotational regression leaves over, put where it costs next to nothing.
+//!
+//! For every example pose the residual r of the drawn vertices is spread over the proxy bones,
+//!
+//!   minimise Σ_v ‖r_v − Σ_p α_vp Δ_p ĥ_vp‖² + μ Σ_p tr(Δ_p M_p Δ_pᵀ),
+//!
+//! Δ_p a 3×4 change of proxy p's transform about its centre c_p, `ĥ_vp = [v̂ − c_p; 1]`, `M_p = Σ_v α_vp ĥ ĥᵀ` what the change
+//! weighs on the vertices. The matrix is the same for all poses and for x, y, z. The changes, turned into the frame of
+//! the bone that carries the proxy and measured by M_p, are the targets of the regression over poses.
+
+use glam::{DAffine3, DMat3, DVec3};
+use nalgebra::Matrix4;
+use rayon::prelude::*;
+use sinew_examples::nearest_rotation;
+use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
+use sinew_runtime::{Deformer, Model, Skin};
+
+use super::components::{self, Budget, Components};
+use super::poses::PoseTable;
+use super::residual::gram;
+use super::select::{self, Chosen, Search};
+use super::{Closeness, CorrectionParams, REST_TOLERANCE, regions};
+use crate::solve::dense::Cholesky;
+use crate::{FitError, FitReport, Progress, Training, predict, to_model};
+
+/// μ of a smooth correction: proxies that would pull against each other to draw the last bit of a residual do not
+/// predict each other's moves in a new pose.
+const SMOOTH_SPREAD: f64 = 1e-2;
+
+/// μ of an exact correction: no more than the system needs to be solvable.
+const EXACT_SPREAD: f64 = 1e-6;
+
+/// The part of the residual (rms) that may be lost to compression.
+const COMPRESSION_LOSS: f64 = 0.01;
+
+/// The proxy bones as the correction sees them.
+struct Proxies {
+    /// Weights over the proxy bones only, (V): (proxy, weight).
+    weights: Vec<Vec<(usize, f64)>>,
+    /// c_p, (P).
+    centres: Vec<DVec3>,
+    /// The bone that carries each proxy's vertices, (P).
+    bones: Vec<usize>,
+    /// Lower Cholesky factors of M_p, (P).
+    masses: Vec<Matrix4<f64>>,
+}
+
+/// A region with its regression.
+struct Region {
+    bone: usize,
+    proxies: Vec<usize>,
+    /// Changes measured by M_p, (N, 12n).
+    targets: Vec<f64>,
+    gram: Vec<f64>,
+    chosen: Chosen,
+}
+
+/// Fits the correction of `model`, which must be a rotational regression.
+pub fn fit(
+    training: &Training,
+    model: &Model,
+    params: &CorrectionParams,
+    progress: &dyn Progress,
+    report: &mut FitReport,
+) -> Result<ProxyCorrection, FitError> {
+    let Deformer::RotationalRegression(deformer) = &model.deformer else {
+        let method = &model.metadata.method;
+        return Err(FitError::Data(format!("`{method}` has no proxy bones to correct; use `--correct vertices`")));
+    };
+    progress.stage("correction", 0);
+    let proxies = Proxies::new(training, model, &deformer.skin, deformer.proxy_count());
+    let changes = proxies.changes(training, model, params);
+    let fit = |with_rest: bool| fit_regions(training, &proxies, &changes, params, PoseTable::new(training, with_rest));
+    let (with_rest, without) = (fit(true), fit(false));
+    let left_out = |regions: &[Region]| regions.iter().map(|region| region.chosen.left_out).sum::<f64>();
+    let rest_helps = left_out(&with_rest.1) <= REST_TOLERANCE * left_out(&without.1);
+    let (table, regions) = if rest_helps { with_rest } else { without };
+    super::tell(training, &table, regions.iter().map(|r| &r.chosen), report);
+    Ok(compress(&table, &proxies, &regions, params, report))
+}
+
+impl Proxies {
+    fn new(training: &Training, model: &Model, skin: &Skin, count: usize) -> Self {
+        let own = |v: usize| skin.vertex(v).filter(|&(i, _)| i < count).map(|(i, w)| (i, f64::from(w))).collect();
+        let weights: Vec<Vec<(usize, f64)>> = (0..training.vertex_count()).map(own).collect();
+        let mut sums = vec![(DVec3::ZERO, 0.0, vec![0.0; training.bone_count()]); count];
+        for (v, pairs) in weights.iter().enumerate() {
+            for &(p, w) in pairs {
+                sums[p].0 += w * training.rest[v];
+                sums[p].1 += w;
+                model.character.skin.vertex(v).for_each(|(b, s)| sums[p].2[b] += w * f64::from(s));
+            }
+        }
+        let heaviest =
+            |carried: &[f64]| crate::cross_validation::least(&carried.iter().map(|c| -c).collect::<Vec<_>>());
+        let centres: Vec<DVec3> = sums.iter().map(|(sum, weight, _)| *sum / weight.max(f64::MIN_POSITIVE)).collect();
+        let mut masses = vec![Matrix4::zeros(); count];
+        for (v, pairs) in weights.iter().enumerate() {
+            for &(p, w) in pairs {
+                let h = nalgebra::Vector4::from(homogeneous(training.rest[v] - centres[p]));
+                masses[p] += w * h * h.transpose();
+            }
+        }
+        Self {
+            weights,
+            centres,
+            bones: sums.iter().map(|(_, _, carried)| heaviest(carried)).collect(),
+            masses: masses.into_iter().map(factor).collect(),
+        }
+    }
+
+    /// Δ_p in the frame of its bone, measured by M_p: `Q_bᵀ Δ_p L_p`, for every training pose and the rest pose,
+    /// (N + 1)(P), column by column.
+    fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> Vec<Vec<[f64; 12]>> {
+        let spread = if params.closeness == Closeness::Exact { EXACT_SPREAD } else { SMOOTH_SPREAD };
+        let system = Cholesky::new(self.matrix(training, spread), 4 * self.centres.len());
+        let predicted = predict::training_poses(model, training);
+        let rest = vec![DAffine3::IDENTITY; training.bone_count()];
+        let predicted_rest = predict::rest_pose(model, training);
+        let pose = |e: usize| {
+            let (truth, predicted, transforms) = match predicted.get(e) {
+                Some(predicted) => (&training.vertices[e], predicted, &training.transforms[e]),
+                None => (&training.rest, &predicted_rest, &rest),
+            };
+            let mut right = vec![DVec3::ZERO; 4 * self.centres.len()];
+            for (v, pairs) in self.weights.iter().enumerate() {
+                for &(p, w) in pairs {
+                    let h = homogeneous(training.rest[v] - self.centres[p]);
+                    (0..4).for_each(|k| right[4 * p + k] += w * h[k] * (truth[v] - predicted[v]));
+                }
+            }
+            let solution = system.solve3(&right);
+            let change = |p: usize| {
+                let turn = nearest_rotation(transforms[self.bones[p]].matrix3).transpose();
+                measured(&solution[4 * p..4 * p + 4], turn, &self.masses[p])
+            };
+            (0..self.centres.len()).map(change).collect()
+        };
+        (0..=training.pose_count()).into_par_iter().map(pose).collect()
+    }
+
+    /// `ΦᵀΦ + μ diag(M_p)`, (4P, 4P).
+    fn matrix(&self, training: &Training, spread: f64) -> Vec<f64> {
+        let size = 4 * self.centres.len();
+        let mut matrix = vec![0.0; size * size];
+        for (v, pairs) in self.weights.iter().enumerate() {
+            for &(p, wp) in pairs {
+                let hp = homogeneous(training.rest[v] - self.centres[p]);
+                for &(q, wq) in pairs {
+                    let hq = homogeneous(training.rest[v] - self.centres[q]);
+                    for k in 0..16 {
+                        matrix[(4 * p + k / 4) * size + 4 * q + k % 4] += wp * wq * hp[k / 4] * hq[k % 4];
+                    }
+                }
+            }
+        }
+        for (p, l) in self.masses.iter().enumerate() {
+            let mass = l * l.transpose();
+            for k in 0..16 {
+                matrix[(4 * p + k / 4) * size + 4 * p + k % 4] += spread * mass[(k / 4, k % 4)];
+            }
+        }
+        matrix
+    }
+
+    /// A measured change as a 3×4 matrix on rest points in the root's frame, column by column.
+    fn unmeasured(&self, p: usize, measured: &[f64]) -> [f64; 12] {
+        let b = nalgebra::Matrix3x4::from_column_slice(measured);
+        let change = self.masses[p].tr_solve_lower_triangular(&b.transpose()).map_or(b * 0.0, |x| x.transpose());
+        let linear = DMat3::from_cols_slice(&change.as_slice()[..9]);
+        let moved = DVec3::from_slice(&change.as_slice()[9..]) - linear * self.centres[p];
+        let mut columns = [0.0; 12];
+        columns[..9].copy_from_slice(&change.as_slice()[..9]);
+        columns[9..].copy_from_slice(&moved.to_array());
+        columns
+    }
+}
+
+fn homogeneous(v: DVec3) -> [f64; 4] {
+    [v.x, v.y, v.z, 1.0]
+}
+
+/// The lower Cholesky factor of a proxy's mass; a flat or empty one is thickened until it has one.
+fn factor(mass: Matrix4<f64>) -> Matrix4<f64> {
+    let size = mass.trace().max(1e-12);
+    let mut thicker = mass + Matrix4::identity() * (1e-6 * size);
+    loop {
+        if let Some(factor) = thicker.cholesky() {
+            return factor.l();
+        }
+        thicker += Matrix4::identity() * size;
+    }
+}
+
+/// `turn Δ L`, column by column.
+fn measured(columns: &[DVec3], turn: DMat3, l: &Matrix4<f64>) -> [f64; 12] {
+    let turned: Vec<DVec3> = columns.iter().map(|&c| turn * c).collect();
+    let mut out = [0.0; 12];
+    for c in 0..4 {
+        let sum: DVec3 = (0..4).map(|k| turned[k] * l[(k, c)]).sum();
+        out[3 * c..3 * c + 3].copy_from_slice(&sum.to_array());
+    }
+    out
+}
+
+fn fit_regions(
+    training: &Training,
+    proxies: &Proxies,
+    changes: &[Vec<[f64; 12]>],
+    params: &CorrectionParams,
+    table: PoseTable,
+) -> (PoseTable, Vec<Region>) {
+    let exact = params.closeness == Closeness::Exact;
+    let fit = |(bone, members): (usize, Vec<u32>)| {
+        let members: Vec<usize> = members.into_iter().map(|p| p as usize).collect();
+        let rows = (0..table.poses).flat_map(|e| members.iter().flat_map(move |&p| changes[e][p]));
+        let targets = table.averaged(rows.collect());
+        let gram = gram(&targets, table.poses);
+        let candidates = regions::candidates(&training.skeleton, &table, bone);
+        let chosen = select::choose(&Search { table: &table, candidates: &candidates, exact, product: 0.5 }, &gram);
+        Region { bone, proxies: members, targets, gram, chosen }
+    };
+    let parts = regions::by_bone(&proxies.bones, training.bone_count());
+    let regions = parts.into_par_iter().map(fit).collect();
+    (table, regions)
+}
+
+fn compress(
+    table: &PoseTable,
+    proxies: &Proxies,
+    regions: &[Region],
+    params: &CorrectionParams,
+    report: &mut FitReport,
+) -> ProxyCorrection {
+    let all: Vec<Components> = regions.par_iter().map(|r| Components::new(&r.gram, table.poses)).collect();
+    let bytes: Vec<usize> = regions.iter().map(|r| 48 * r.proxies.len() + 4 * table.poses).collect();
+    let total: f64 = all.iter().flat_map(|c| &c.energies).sum();
+    let loss = match (params.bytes, params.closeness) {
+        (Some(_), _) => 0.0,
+        (None, Closeness::Exact) => 1e-3 * COMPRESSION_LOSS,
+        (None, Closeness::Smooth) => COMPRESSION_LOSS,
+    };
+    let kept = components::spend(&all, &bytes, Budget { bytes: params.bytes, energy: loss * loss * total });
+    super::tell_components(&all, &kept, report);
+    let used: Vec<usize> = (0..regions.len()).filter(|&r| kept.counts[r] > 0).collect();
+    let region = |&r: &usize| {
+        let Region { bone, proxies: members, targets, chosen, .. } = &regions[r];
+        let row = |k: usize| all[r].mixing(k, &chosen.ridge.inverse);
+        let component = |k: usize| {
+            let values = all[r].component(k, targets);
+            let matrix =
+                |(i, &p): (usize, &usize)| proxies.unmeasured(p, &values[12 * i..12 * i + 12]).map(|c| c as f32);
+            members.iter().enumerate().map(matrix).collect::<Vec<_>>()
+        };
+        ProxyRegion {
+            bone: *bone,
+            proxies: members.iter().map(|&p| p as u32).collect(),
+            mixing: (0..kept.counts[r]).flat_map(row).map(|m| m as f32).collect(),
+            components: (0..kept.counts[r]).flat_map(component).collect(),
+        }
+    };
+    ProxyCorrection {
+        proxy_count: proxies.centres.len(),
+        space: to_model::correction::pose_space(table, used.iter().map(|&r| &regions[r].chosen.kernel)),
+        regions: used.iter().map(region).collect(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Corrections of proxy bones' transforms, interpolated over poses: a few dozen numbers a proxy and pose, whatever the
+//! size of the mesh.
+//!
+//! Region r turns its kernel κ (N) into component weights `a = M_r κ`, (K_r); each of its proxies p adds
+//! `Q_b Σ_k a_k B_kp` to its transform in the root's frame, Q_b the rotation of the region's bone, B_kp a 3×4 matrix.
+
+use glam::{Affine3A, Mat3A, Vec3A};
+
+use super::vertices::{mix, split};
+use crate::character::{check_finite, check_indices};
+use crate::file::{TensorReader, TensorWriter};
+use crate::pose_space::{PoseSpace, PoseSpaceScratch, short};
+use crate::posed::nearest_rotation;
+use crate::{Character, ModelError, PosedSkeleton};
+
+/// Pose-dependent corrections of proxy bones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyCorrection {
+    /// The number of proxy bones of the deformer, P.
+    pub proxy_count: usize,
+    /// The example poses and the regions' kernels.
+    pub space: PoseSpace,
+    /// What each region corrects, (R).
+    pub regions: Vec<ProxyRegion>,
+}
+
+/// Proxy bones that one kernel corrects in one bone's frame.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProxyRegion {
+    /// The bone in whose rotated frame the corrections stand.
+    pub bone: usize,
+    /// The proxy bones, (n).
+    pub proxies: Vec<u32>,
+    /// From kernel values to component weights, (K, N) row by row.
+    pub mixing: Vec<f32>,
+    /// Corrections of each component, (K, n): a 3×4 matrix column by column, in the root's frame.
+    pub components: Vec<[f32; 12]>,
+}
+
+/// Memory reused from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProxyScratch {
+    space: PoseSpaceScratch,
+    /// One region's component weights.
+    weights: Vec<f32>,
+    /// What is added to each proxy's transform in the root's frame, (P).
+    pub deltas: Vec<Affine3A>,
+}
+
+impl ProxyCorrection {
+    pub(crate) const KIND: &'static str = "proxies";
+
+    pub(crate) fn check(&self, character: &Character) -> Result<(), ModelError> {
+        self.space.check(character)?;
+        let wrong = |found: String, expected: String| ModelError::Shape { name: "correction".into(), found, expected };
+        if self.regions.len() != self.space.regions.len() {
+            let expected = format!("{}, one a kernel", self.space.regions.len());
+            return Err(wrong(format!("{} regions", self.regions.len()), expected));
+        }
+        let n = self.space.poses.max(1);
+        for region in &self.regions {
+            check_indices("correction.region_bones", [region.bone], character.bones.len())?;
+            let proxies = region.proxies.iter().map(|&p| p as usize);
+            check_indices("correction.region_proxies", proxies, self.proxy_count)?;
+            check_finite("correction.mixing", &region.mixing)?;
+            check_finite("correction.components", region.components.as_flattened())?;
+            let count = region.mixing.len() / n;
+            if !region.mixing.len().is_multiple_of(n) || region.components.len() != count * region.proxies.len() {
+                let found = format!("{} mixing entries, {} corrections", region.mixing.len(), region.components.len());
+                return Err(wrong(found, format!("K × {n} and K × {}", region.proxies.len())));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flops(&self) -> u64 {
+        // Per component and proxy 12 multiply-adds; per proxy a rotation of four columns and an addition.
+        let region = |r: &ProxyRegion| 2 * r.mixing.len() + 24 * r.components.len() + 72 * r.proxies.len();
+        self.space.flops() + self.regions.iter().map(region).sum::<usize>() as u64
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let region = |r: &ProxyRegion| 4 * r.mixing.len() + 48 * r.components.len() + 4 * r.proxies.len();
+        self.space.bytes() + self.regions.iter().map(region).sum::<usize>() as u64
+    }
+
+    pub(crate) fn scratch(&self) -> ProxyScratch {
+        let most = self.regions.iter().map(|r| r.mixing.len() / self.space.poses.max(1)).max().unwrap_or(0);
+        ProxyScratch { space: self.space.scratch(), weights: vec![0.0; most], deltas: vec![NOTHING; self.proxy_count] }
+    }
+
+    /// Computes `scratch.deltas` for a pose.
+    pub(crate) fn pose(&self, character: &Character, posed: &PosedSkeleton, scratch: &mut ProxyScratch) {
+        self.space.set(character, posed, &mut scratch.space);
+        scratch.deltas.fill(NOTHING);
+        for (r, region) in self.regions.iter().enumerate() {
+            let kernel = self.space.kernel(r, &mut scratch.space);
+            let weights = &mut scratch.weights[..region.mixing.len() / self.space.poses.max(1)];
+            mix(&region.mixing, kernel, weights);
+            let turn = nearest_rotation(posed.relative[region.bone].matrix3);
+            for (i, &p) in region.proxies.iter().enumerate() {
+                let mut sum = [0.0_f32; 12];
+                for (component, &weight) in region.components[i..].iter().step_by(region.proxies.len()).zip(&*weights) {
+                    sum.iter_mut().zip(component).for_each(|(sum, c)| *sum += weight * c);
+                }
+                let column = |k: usize| turn * Vec3A::new(sum[3 * k], sum[3 * k + 1], sum[3 * k + 2]);
+                let delta = &mut scratch.deltas[p as usize];
+                delta.matrix3 += Mat3A::from_cols(column(0), column(1), column(2));
+                delta.translation += column(3);
+            }
+        }
+    }
+
+    pub(crate) fn write(&self, writer: &mut TensorWriter) {
+        self.space.write(writer);
+        let n = self.space.poses.max(1);
+        let list =
+            |value: fn(&ProxyRegion) -> usize| self.regions.iter().map(value).map(|v| v as u32).collect::<Vec<_>>();
+        let components: Vec<u32> = self.regions.iter().map(|r| (r.mixing.len() / n) as u32).collect();
+        writer.u32("correction.proxy_count", &[1], &[self.proxy_count as u32]);
+        writer.u32("correction.region_bones", &[self.regions.len()], &list(|r| r.bone));
+        writer.u32("correction.region_sizes", &[self.regions.len()], &list(|r| r.proxies.len()));
+        writer.u32("correction.component_counts", &[self.regions.len()], &components);
+        let proxies: Vec<u32> = self.regions.iter().flat_map(|r| r.proxies.iter().copied()).collect();
+        let mixing: Vec<f32> = self.regions.iter().flat_map(|r| r.mixing.iter().copied()).collect();
+        let values: Vec<f32> = self.regions.iter().flat_map(|r| r.components.as_flattened()).copied().collect();
+        writer.u32("correction.region_proxies", &[proxies.len()], &proxies);
+        writer.f32("correction.mixing", &[mixing.len()], &mixing);
+        writer.f32("correction.components", &[values.len() / 12, 12], &values);
+    }
+
+    pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
+        let space = PoseSpace::read(reader)?;
+        let count = space.regions.len();
+        let proxy_count = reader.u32("correction.proxy_count", &[Some(1)])?[0] as usize;
+        let bones = reader.u32("correction.region_bones", &[Some(count)])?;
+        let sizes = reader.u32("correction.region_sizes", &[Some(count)])?;
+        let counts = reader.u32("correction.component_counts", &[Some(count)])?;
+        let proxies = reader.u32("correction.region_proxies", &[None])?;
+        let mixing = reader.f32("correction.mixing", &[None])?;
+        let values = reader.f32("correction.components", &[None, Some(12)])?;
+        let (values, _) = values.as_chunks::<12>();
+        let (mut proxies, mut mixing, mut values) = (&proxies[..], &mixing[..], values);
+        let mut regions = Vec::with_capacity(count);
+        for r in 0..count {
+            let (size, components) = (sizes[r] as usize, counts[r] as usize);
+            let (own, rest) = split(proxies, size, 1).ok_or_else(|| short("correction.region_proxies"))?;
+            let (own_mixing, rest_mixing) =
+                split(mixing, components, space.poses).ok_or_else(|| short("correction.mixing"))?;
+            let (own_values, rest_values) =
+                split(values, components, size).ok_or_else(|| short("correction.components"))?;
+            (proxies, mixing, values) = (rest, rest_mixing, rest_values);
+            regions.push(ProxyRegion {
+                bone: bones[r] as usize,
+                proxies: own.to_vec(),
+                mixing: own_mixing.to_vec(),
+                components: own_values.to_vec(),
+            });
+        }
+        Ok(Self { proxy_count, space, regions })
+    }
+}
+
+const NOTHING: Affine3A = Affine3A { matrix3: Mat3A::ZERO, translation: Vec3A::ZERO };
