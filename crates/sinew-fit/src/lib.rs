@@ -32,6 +32,7 @@ pub mod solve;
 pub mod subdivide;
 pub mod to_model;
 mod training;
+pub mod unwrap;
 
 pub use error::FitError;
 pub use method::{METHODS, Method, MethodInfo, fit};
