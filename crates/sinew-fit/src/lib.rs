@@ -25,6 +25,7 @@ pub mod methods;
 pub mod norm;
 pub mod predict;
 mod progress;
+pub mod range_bounds;
 pub mod recover;
 mod report;
 pub mod sample;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use glam::Affine3A;
 
+use crate::bounds::{Aabb, Bounds};
 use crate::correction::CorrectionScratch;
 use crate::deform::Scratch;
 use crate::kernel::blend::{self, BlendSkin};
@@ -130,6 +131,19 @@ impl<'model> Evaluator<'model> {
     #[must_use]
     pub fn palette(&self) -> Option<&[Affine3A]> {
         (!self.scratch.palette.is_empty()).then_some(&self.scratch.palette[..])
+    }
+
+    /// A box around every block of `bounds` in a pose, in O(blocks): no vertex is looked at. `bounds` must be of this
+    /// evaluator's model.
+    pub fn bounds(&mut self, bounds: &Bounds, pose: &[Affine3A], boxes: &mut Vec<Aabb>) {
+        self.posed.set(pose);
+        match &self.model.deformer {
+            Deformer::RotationalRegression(d) => {
+                d.pose_palette(&self.posed, &mut self.scratch);
+                bounds.pose(&self.scratch.palette, boxes);
+            }
+            _ => bounds.pose(&self.posed.world, boxes),
+        }
     }
 
     /// How many (vertex, joint) pairs the kernel computes a frame, lanes that only fill up a block included; 0 if the

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bounds;
 mod character;
 pub mod correction;
 pub mod deform;

@@ -32,6 +32,8 @@ enum Command {
     Fit(commands::fit::Args),
     Measure(commands::measure::Args),
     Subdivide(commands::subdivide::Args),
+    Unwrap(commands::unwrap::Args),
+    Bounds(commands::bounds::Args),
     Compare(commands::compare::Args),
 }
 
@@ -52,6 +54,8 @@ impl Cli {
             Command::Fit(args) => commands::fit::run(args),
             Command::Measure(args) => commands::measure::run(args),
             Command::Subdivide(args) => commands::subdivide::run(args),
+            Command::Unwrap(args) => commands::unwrap::run(args),
+            Command::Bounds(args) => commands::bounds::run(args),
             Command::Compare(args) => commands::compare::run(args),
         }
     }

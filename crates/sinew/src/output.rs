@@ -25,6 +25,12 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes text through a temporary file.
+pub fn text(path: &Path, text: &str) -> anyhow::Result<()> {
+    sinew_io::write_atomically(path, |file| file.write_all(text.as_bytes()))?;
+    Ok(())
+}
+
 /// Writes JSON, indented, through a temporary file.
 pub fn json(path: &Path, value: &serde_json::Value) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;

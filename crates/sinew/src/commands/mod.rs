@@ -1,5 +1,6 @@
 //! One command a file: its flags with their help, and a `run` that resolves them and calls the libraries.
 
+pub mod bounds;
 pub mod compare;
 pub mod data;
 pub mod decompose;
@@ -10,3 +11,4 @@ pub mod measure;
 pub mod pack;
 pub mod recover;
 pub mod subdivide;
+pub mod unwrap;

@@ -3,4 +3,5 @@
 mod architecture;
 mod every_method;
 mod linear;
+mod motion;
 mod program;

@@ -1,0 +1,226 @@
+//! Bounds for culling: boxes and spheres that no vertex of a block ever leaves, for any pose, in O(blocks) a pose.
+//!
+//! The palette methods (linear blend skinning, animation space, reduced rotational regression) all draw
+//! `v = Σ_j T_j p_vj` with weights that sum to one. With a pivot o (the block's rest centre), `x = p.xyz − o w` and the block's
+//! heaviest joint d this is
+//!
+//!   v = T_d o + Σ_j R_j x_vj + Σ_j w_vj (T_j o − T_d o).
+//!
+//! Over the vertices of a block x and w lie in boxes `c ± h`, so v lies in a box whose centre puts c for both and whose
+//! half side is `Σ_j |R_j| h_j + Σ_j h_w |T_j o − T_d o|`. Nothing is assumed of the T: bones may scale and shear. Merry,
+//! Marais and Gain 2006 name such bounds as future work (§8).
+
+use glam::{Affine3A, Mat3A, Vec3, Vec3A};
+
+use crate::{Deformer, Model, ModelError, Skin};
+
+/// Vertices a block by default: small enough to be tight, large enough to be few.
+pub const BLOCK_SIZE: usize = 64;
+
+/// How much a bound is widened, relative to the sizes that are summed: some thirty roundings in f32.
+const SLACK: f32 = 4e-6;
+
+/// An axis-aligned box.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Aabb {
+    /// The lowest corner.
+    pub low: Vec3,
+    /// The highest corner.
+    pub high: Vec3,
+}
+
+impl Aabb {
+    /// Nothing yet: the union with it is the other box.
+    pub const EMPTY: Self = Self { low: Vec3::INFINITY, high: Vec3::NEG_INFINITY };
+
+    /// The box around both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
+
+    /// The box around `points`.
+    #[must_use]
+    pub fn around(points: impl IntoIterator<Item = Vec3>) -> Self {
+        points.into_iter().fold(Self::EMPTY, |all, p| all.union(Self { low: p, high: p }))
+    }
+
+    /// Whether `point` is inside or on the box.
+    #[must_use]
+    pub fn contains(&self, point: Vec3) -> bool {
+        point.cmpge(self.low).all() && point.cmple(self.high).all()
+    }
+
+    /// The sphere around the box: (centre, radius).
+    #[must_use]
+    pub fn sphere(&self) -> (Vec3, f32) {
+        ((self.low + self.high) / 2.0, (self.high - self.low).length() / 2.0 * (1.0 + SLACK))
+    }
+
+    /// The length of the diagonal; nil for an empty box.
+    #[must_use]
+    pub fn diagonal(&self) -> f32 {
+        (self.high - self.low).max(Vec3::ZERO).length()
+    }
+}
+
+/// What a joint does to a block: the box of x and w over its vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Term {
+    /// The palette's joint.
+    pub joint: usize,
+    /// The middle of x.
+    pub centre: Vec3,
+    /// Half the sides of the box of x.
+    pub half: Vec3,
+    /// The middle of w.
+    pub weight: f32,
+    /// Half the range of w.
+    pub half_weight: f32,
+}
+
+/// Vertices that are bounded together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The vertices, ascending.
+    pub vertices: Vec<u32>,
+    /// The pivot in rest world space.
+    pub pivot: Vec3,
+    /// The terms, the heaviest joint first.
+    pub terms: Vec<Term>,
+}
+
+/// The blocks of a model. Every vertex is in exactly one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds {
+    /// The blocks; those of one heaviest joint stand together.
+    pub blocks: Vec<Block>,
+}
+
+impl Bounds {
+    /// The blocks of `model`, at most `block_size` vertices each.
+    pub fn new(model: &Model, block_size: usize) -> Result<Self, ModelError> {
+        let rows = rows(model)?;
+        let rest: Vec<Vec3> = model.character.rest_positions.iter().map(|&p| p.into()).collect();
+        let heaviest = |v: &u32| {
+            let row = &rows[*v as usize];
+            let strongest = |a: &&(usize, [f32; 4]), b: &&(usize, [f32; 4])| a.1[3].abs().total_cmp(&b.1[3].abs());
+            row.iter().rev().max_by(strongest).map_or(0, |pair| pair.0)
+        };
+        let mut vertices: Vec<u32> = (0..rest.len() as u32).collect();
+        vertices.sort_by_key(|v| (heaviest(v), *v));
+        let mut blocks = Vec::new();
+        for together in vertices.chunk_by(|a, b| heaviest(a) == heaviest(b)) {
+            split(together.to_vec(), &rest, block_size.max(1), &mut |vertices| {
+                let joint = heaviest(&vertices[0]);
+                blocks.push(Block::new(vertices, joint, &rows, &rest));
+            });
+        }
+        Ok(Self { blocks })
+    }
+
+    /// A box for every block in a pose, (blocks). `palette` are the transforms from the rest mesh to the posed one, as
+    /// [`Evaluator::bounds`](crate::Evaluator::bounds) makes them.
+    pub fn pose(&self, palette: &[Affine3A], out: &mut Vec<Aabb>) {
+        out.clear();
+        out.extend(self.blocks.iter().map(|block| block.pose(palette)));
+    }
+}
+
+impl Block {
+    fn new(mut vertices: Vec<u32>, heaviest: usize, rows: &[Vec<(usize, [f32; 4])>], rest: &[Vec3]) -> Self {
+        vertices.sort_unstable();
+        let around = Aabb::around(vertices.iter().map(|&v| rest[v as usize]));
+        let pivot = (around.low + around.high) / 2.0;
+        let mut joints: Vec<usize> =
+            vertices.iter().flat_map(|&v| rows[v as usize].iter().map(|pair| pair.0)).collect();
+        joints.push(heaviest);
+        joints.sort_unstable();
+        joints.dedup();
+        joints.sort_by_key(|&joint| (joint != heaviest, joint));
+        let term = |&joint: &usize| {
+            let (mut low, mut high) = ([f32::INFINITY; 4], [f32::NEG_INFINITY; 4]);
+            for &v in &vertices {
+                let own = rows[v as usize].iter().find(|pair| pair.0 == joint).map_or([0.0; 4], |pair| pair.1);
+                let x = Vec3::new(own[0], own[1], own[2]) - pivot * own[3];
+                for (k, value) in [x.x, x.y, x.z, own[3]].into_iter().enumerate() {
+                    low[k] = low[k].min(value);
+                    high[k] = high[k].max(value);
+                }
+            }
+            let middle = |k: usize| (low[k] + high[k]) / 2.0;
+            let half = |k: usize| (high[k] - low[k]) / 2.0;
+            Term {
+                joint,
+                centre: Vec3::new(middle(0), middle(1), middle(2)),
+                half: Vec3::new(half(0), half(1), half(2)),
+                weight: middle(3),
+                half_weight: half(3),
+            }
+        };
+        Self { terms: joints.iter().map(term).collect(), vertices, pivot }
+    }
+
+    /// The block's box in a pose.
+    #[must_use]
+    pub fn pose(&self, palette: &[Affine3A]) -> Aabb {
+        let pivot = Vec3A::from(self.pivot);
+        let heaviest = palette[self.terms[0].joint].transform_point3a(pivot);
+        let (mut centre, mut half, mut size) = (heaviest, Vec3A::ZERO, heaviest.abs() + pivot.abs());
+        for term in &self.terms {
+            let bone = &palette[term.joint];
+            let apart = bone.transform_point3a(pivot) - heaviest;
+            let turned = absolute(bone.matrix3);
+            centre += bone.matrix3 * Vec3A::from(term.centre) + term.weight * apart;
+            half += turned * Vec3A::from(term.half) + term.half_weight * apart.abs();
+            // What the skin itself adds up for this joint, in world space, so that its rounding is covered too.
+            let own = Vec3A::from(term.centre).abs() + Vec3A::from(term.half);
+            let weight = term.weight.abs() + term.half_weight;
+            size += turned * (own + weight * pivot.abs()) + weight * bone.translation.abs();
+        }
+        half += SLACK * (size + half);
+        Aabb { low: (centre - half).into(), high: (centre + half).into() }
+    }
+}
+
+/// (joint, p) of every vertex over the palette.
+fn rows(model: &Model) -> Result<Vec<Vec<(usize, [f32; 4])>>, ModelError> {
+    if model.correction.is_some() {
+        return Err(ModelError::Format(
+            "its correction moves vertices freely, so they have no bounds for all poses".into(),
+        ));
+    }
+    let of_skin = |skin: &Skin| {
+        let rest = &model.character.rest_positions;
+        let pair = |v: usize, joint: usize, w: f32| (joint, [w * rest[v][0], w * rest[v][1], w * rest[v][2], w]);
+        (0..rest.len()).map(|v| skin.vertex(v).map(|(joint, w)| pair(v, joint, w)).collect()).collect()
+    };
+    match &model.deformer {
+        Deformer::LinearBlend(_) => Ok(of_skin(&model.character.skin)),
+        Deformer::AnimationSpace(skin) => Ok((0..skin.vertex_count()).map(|v| skin.vertex(v).collect()).collect()),
+        Deformer::RotationalRegression(regression) => Ok(of_skin(&regression.skin)),
+        other => Err(ModelError::Format(format!(
+            "bounds are known for linear blend, animation-space and rotational-regression models, not for `{}`",
+            other.kind()
+        ))),
+    }
+}
+
+/// Halves `vertices` across their longest side until no part has more than `most`.
+fn split(mut vertices: Vec<u32>, rest: &[Vec3], most: usize, done: &mut impl FnMut(Vec<u32>)) {
+    if vertices.len() <= most {
+        done(vertices);
+        return;
+    }
+    let around = Aabb::around(vertices.iter().map(|&v| rest[v as usize]));
+    let side = around.high - around.low;
+    let axis = if side.x >= side.y && side.x >= side.z { 0 } else { 1 + usize::from(side.z > side.y) };
+    vertices.sort_by(|&a, &b| rest[a as usize][axis].total_cmp(&rest[b as usize][axis]).then(a.cmp(&b)));
+    let second = vertices.split_off(vertices.len() / 2);
+    split(vertices, rest, most, done);
+    split(second, rest, most, done);
+}
+
+fn absolute(m: Mat3A) -> Mat3A {
+    Mat3A::from_cols(m.x_axis.abs(), m.y_axis.abs(), m.z_axis.abs())
+}
