@@ -128,7 +128,7 @@ impl Bounds {
 }
 
 impl Block {
-    fn new(mut vertices: Vec<u32>, heaviest: usize, rows: &[Vec<(usize, [f32; 4])>], rest: &[Vec3]) -> Self {
+    fn new(mut vertices: Vec<u32>, heaviest: usize, rows: &[Row], rest: &[Vec3]) -> Self {
         vertices.sort_unstable();
         let around = Aabb::around(vertices.iter().map(|&v| rest[v as usize]));
         let pivot = (around.low + around.high) / 2.0;
@@ -183,8 +183,11 @@ impl Block {
     }
 }
 
-/// (joint, p) of every vertex over the palette.
-fn rows(model: &Model) -> Result<Vec<Vec<(usize, [f32; 4])>>, ModelError> {
+/// A vertex's (joint, p) pairs over the palette.
+type Row = Vec<(usize, [f32; 4])>;
+
+/// The pairs of every vertex.
+fn rows(model: &Model) -> Result<Vec<Row>, ModelError> {
     if model.correction.is_some() {
         return Err(ModelError::Format(
             "its correction moves vertices freely, so they have no bounds for all poses".into(),

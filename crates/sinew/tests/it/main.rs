@@ -3,5 +3,4 @@
 mod architecture;
 mod every_method;
 mod linear;
-mod motion;
 mod program;
