@@ -1,6 +1,8 @@
-//! Measures what a skin costs a frame: fair times ([`timing`]), what the machine can do ([`probes`]), the loop that
-//! everyone writes first ([`plain`]), characters of any size ([`synthetic`]).
+//! Measures what a skin costs a frame: a model against plain skinning ([`model`]), fair times ([`timing`]), what the
+//! machine can do ([`probes`]), the loop that everyone writes first ([`plain`]), characters of any size
+//! ([`synthetic`]).
 
+pub mod model;
 pub mod plain;
 pub mod probes;
 pub mod synthetic;

@@ -2,7 +2,8 @@
 //! the nearest bones. What matters is that neighbours share most joints and that the sizes are right.
 
 use glam::{Affine3A, Quat, Vec3};
-use sinew_runtime::{Bone, Character, Skin};
+use sinew_runtime::deform::{BlockRows, GradientPredictors, RotationalRegression};
+use sinew_runtime::{Bone, Character, JointRanges, Skin};
 
 /// How large.
 #[derive(Debug, Clone, Copy)]
@@ -11,12 +12,12 @@ pub struct Size {
     pub vertices: usize,
     /// Bones, J.
     pub bones: usize,
-    /// Influences, K, the same for every vertex (as far as there are bones).
-    pub influences: usize,
+    /// Influences a vertex, on average (as far as there are bones).
+    pub influences: f32,
 }
 
 /// The T-Rex of Wang, Pulli and Popović (2007), the size of the built-in `creature`.
-pub const CREATURE: Size = Size { vertices: 29_380, bones: 155, influences: 4 };
+pub const CREATURE: Size = Size { vertices: 29_380, bones: 155, influences: 4.0 };
 
 /// Vertices around a ring.
 const AROUND: usize = 20;
@@ -46,17 +47,67 @@ pub fn character(size: Size) -> Character {
 /// A pose that bends every joint a little, differently for every `phase`: global transforms, (J).
 #[must_use]
 pub fn pose(character: &Character, phase: f32) -> Vec<Affine3A> {
-    let mut globals: Vec<Affine3A> = Vec::with_capacity(character.bones.len());
-    for (b, bone) in character.bones.iter().enumerate() {
-        let angle = 0.15 * (phase + b as f32 * 0.37).sin();
-        let turn = Affine3A::from_quat(Quat::from_rotation_z(angle) * Quat::from_rotation_x(0.5 * angle));
-        let local = match bone.parent {
-            Some(parent) => globals[parent] * character.bones[parent].rest.inverse() * bone.rest,
-            None => bone.rest,
-        };
-        globals.push(local * turn);
+    let bones = &character.bones;
+    let mut globals: Vec<Option<Affine3A>> = vec![None; bones.len()];
+    // Parents may stand anywhere; every round poses at least one bone of each chain.
+    while globals.iter().any(Option::is_none) {
+        for (b, bone) in bones.iter().enumerate() {
+            let carried = match bone.parent {
+                Some(parent) => globals[parent].map(|global| global * bones[parent].rest.inverse() * bone.rest),
+                None => Some(bone.rest),
+            };
+            let angle = 0.15 * (phase + b as f32 * 0.37).sin();
+            let turn = Affine3A::from_quat(Quat::from_rotation_z(angle) * Quat::from_rotation_x(0.5 * angle));
+            globals[b] = carried.map(|carried| carried * turn);
+        }
     }
-    globals
+    globals.into_iter().map(|global| global.unwrap_or(Affine3A::IDENTITY)).collect()
+}
+
+/// Blocks a proxy bone keeps in c₁ and in c₂ in [`rotational_regression`].
+const KEPT: usize = 12;
+
+/// Rotational regression of the usual make-up on `character`: every proxy bone follows one joint, has a dozen blocks in
+/// c₁ and in c₂, and takes its bone's heaviest weight over. The numbers are not fitted to anything; only the cost is
+/// meant.
+#[must_use]
+pub fn rotational_regression(character: &Character, proxies: usize) -> RotationalRegression {
+    let bones = character.bones.len();
+    let bone_of = |p: usize| (p * bones / proxies) as u16;
+    let near = |p: usize, limit: usize| (0..KEPT).map(move |k| ((p + k) % limit) as u16);
+    let starts: Vec<u32> = (0..=proxies).map(|p| (p * KEPT) as u32).collect();
+    let share = 1.0 / KEPT as f32;
+    let identity = |r: usize, c: usize| if r == c { share } else { 0.0 };
+    let mut skin = character.skin.clone();
+    for joint in &mut skin.joints {
+        let p = (*joint as usize * proxies).div_ceil(bones).min(proxies - 1);
+        *joint = if bone_of(p) == *joint { p as u16 } else { proxies as u16 + *joint };
+    }
+    RotationalRegression {
+        ranges: JointRanges {
+            reference: vec![[0.0; 3]; bones],
+            low: vec![[-1.0; 3]; bones],
+            high: vec![[1.0; 3]; bones],
+        },
+        predictors: GradientPredictors {
+            width: 2,
+            frames: (0..proxies).map(bone_of).collect(),
+            joints: (0..proxies).flat_map(|p| [bone_of(p), bone_of((p + 1) % proxies)]).collect(),
+            rotation: vec![0.1; proxies * 3 * 7],
+            stretch: vec![0.01; proxies * 6 * 7],
+        },
+        c1: BlockRows {
+            starts: starts.clone(),
+            columns: (0..proxies).flat_map(|p| near(p, proxies)).collect(),
+            blocks: vec![std::array::from_fn(|r| std::array::from_fn(|c| identity(r, c))); proxies * KEPT],
+        },
+        c2: BlockRows {
+            starts,
+            columns: (0..proxies).flat_map(|p| near(bone_of(p) as usize, bones)).collect(),
+            blocks: vec![std::array::from_fn(|r| std::array::from_fn(|c| 0.1 * identity(r, c))); proxies * KEPT],
+        },
+        skin,
+    }
 }
 
 fn bones(count: usize) -> Vec<Bone> {
@@ -94,21 +145,26 @@ fn positions(size: Size, bones: &[Bone]) -> Vec<[f32; 3]> {
         .collect()
 }
 
-/// Weights that fall off with the distance to the nearest `influences` joints.
-fn nearest_bones(positions: &[[f32; 3]], bones: &[Bone], influences: usize) -> Skin {
-    let width = influences.min(bones.len());
+/// Weights that fall off with the distance to the nearest joints; whole rings have the number above or below the
+/// average, so that the average comes out.
+fn nearest_bones(positions: &[[f32; 3]], bones: &[Bone], influences: f32) -> Skin {
+    let width = (influences.ceil() as usize).min(bones.len());
     let mut skin = Skin { width, joints: Vec::new(), weights: Vec::new() };
-    for &p in positions {
+    for (v, &p) in positions.iter().enumerate() {
+        let ring = (v / AROUND) as f32;
+        let count = (((ring + 1.0) * influences).floor() - (ring * influences).floor()) as usize;
+        let count = count.clamp(1, width);
         let mut distances: Vec<(f32, usize)> = bones
             .iter()
             .enumerate()
             .map(|(b, bone)| (Vec3::from(bone.rest.translation).distance(p.into()), b))
             .collect();
-        distances.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let total: f32 = distances[..width].iter().map(|(d, _)| 1.0 / (0.01 + d)).sum();
-        for &(distance, bone) in &distances[..width] {
-            skin.joints.push(bone as u16);
-            skin.weights.push(1.0 / (0.01 + distance) / total);
+        distances.select_nth_unstable_by(width - 1, |a, b| a.0.total_cmp(&b.0));
+        distances[..width].sort_by(|a, b| a.0.total_cmp(&b.0));
+        let total: f32 = distances[..count].iter().map(|(d, _)| 1.0 / (0.01 + d)).sum();
+        for (k, &(distance, bone)) in distances[..width].iter().enumerate() {
+            skin.joints.push(if k < count { bone as u16 } else { 0 });
+            skin.weights.push(if k < count { 1.0 / (0.01 + distance) / total } else { 0.0 });
         }
     }
     skin

@@ -146,6 +146,12 @@ impl<'model> Evaluator<'model> {
         }
     }
 
+    /// The number of vertices, V.
+    #[must_use]
+    pub fn vertex_count(&self) -> usize {
+        self.model.character.vertex_count()
+    }
+
     /// How many (vertex, joint) pairs the kernel computes a frame, lanes that only fill up a block included; 0 if the
     /// method has no kernel. Over the number of influences that is what blocks cost.
     #[must_use]
