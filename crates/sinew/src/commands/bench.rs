@@ -11,11 +11,13 @@ use crate::{Outcome, load, output};
 /// Measure what a model costs a frame on one core: time, speed, bytes and operations, caches hot and cold, against
 /// linear blend skinning on the same mesh, a plain loop, and what the machine allows.
 #[derive(clap::Args)]
-#[command(after_help = "Times are the best of many short bursts, contestants in turn; ratios are medians within a round.
+#[command(
+    after_help = "Times are the best of many short bursts, contestants in turn; ratios are medians within a round.
 
 Examples:
   sinew bench arm.sinew
-  sinew bench arm.sinew --json arm-bench.json")]
+  sinew bench arm.sinew --json arm-bench.json"
+)]
 pub struct Args {
     /// The model.
     model: PathBuf,

@@ -1,5 +1,6 @@
 //! One command a file: its flags with their help, and a `run` that resolves them and calls the libraries.
 
+pub mod bench;
 pub mod bounds;
 pub mod compare;
 pub mod data;
