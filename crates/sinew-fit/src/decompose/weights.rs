@@ -13,11 +13,11 @@ use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
 use rayon::prelude::*;
 
-use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights};
+use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights, dot};
 use crate::solve::few::{FewSolver, Gram};
 
 /// Rounding of a Gram entry relative to the trajectory's energy, from which it is the difference.
-const ROUNDING: f64 = 1e-14;
+pub(crate) const ROUNDING: f64 = 1e-14;
 
 /// Weights below this are dropped: at 0.1 % they move a vertex less than a thousandth of what its bones differ by.
 const SMALLEST_WEIGHT: f64 = 1e-3;
@@ -80,15 +80,19 @@ pub(crate) fn solve_allowed(
     allowed: &[Vec<bool>],
     owner: &[usize],
 ) -> Solved {
-    for_each_vertex(problem, motion, most, |solver, v, gram, row| {
-        let bones: Vec<usize> = (0..gram.n).filter(|&b| allowed[owner[v]][b]).collect();
-        let n = bones.len();
-        let entries: Vec<f64> = (0..n * n).map(|k| gram.entries[bones[k / n] * gram.n + bones[k % n]]).collect();
-        let small = Gram { entries: &entries, n, rounding: gram.rounding };
-        let value = solve_vertex(solver, small, most, &[], Search::Whole, row);
+    let grams = GramMaker::new(motion);
+    let bones: Vec<Vec<usize>> = allowed.iter().map(|row| (0..row.len()).filter(|&b| row[b]).collect()).collect();
+    let solve_one = |(solver, memory): &mut (FewSolver, Vec<f64>), v: usize| {
+        let bones = &bones[owner[v]];
+        let mut row = vec![(0, 0.0); most];
+        let value = solve_vertex(solver, grams.near(problem, v, bones, memory), most, &[], Search::Whole, &mut row);
         row.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = bones[entry.0 as usize] as u32);
-        value
-    })
+        (row, value)
+    };
+    let solved: Vec<(Vec<(u32, f64)>, f64)> =
+        (0..problem.vertex_count()).into_par_iter().map_init(Default::default, solve_one).collect();
+    let errors = solved.iter().map(|entry| entry.1).collect();
+    Solved { weights: Weights { most, entries: solved.into_iter().flat_map(|entry| entry.0).collect() }, errors }
 }
 
 /// Runs `solve` on every vertex's Gram matrix; it fills the row and returns the vertex's sum of squares.
@@ -188,6 +192,30 @@ impl<'a> GramMaker<'a> {
             }
         }
         Self { motion, bones, pairs }
+    }
+
+    /// The Gram matrix of vertex `v` over `bones` alone, in `memory`.
+    pub fn near<'m>(&self, problem: &Problem, v: usize, bones: &[usize], memory: &'m mut Vec<f64>) -> Gram<'m> {
+        let n = bones.len();
+        let (x, y) = (&problem.rest[v], problem.targets.col_as_slice(v));
+        let (products, energy) = (problem.products.col_as_slice(v), problem.energy[v]);
+        memory.clear();
+        memory.resize(n * n + n, 0.0);
+        let (entries, linear) = memory.split_at_mut(n * n);
+        for (l, &b) in linear.iter_mut().zip(bones) {
+            *l = (0..4).map(|k| x[k] * dot(self.motion.matrix.col_as_slice(4 * b + k), y)).sum();
+        }
+        for i in 0..n {
+            for j in 0..=i {
+                let (b, c) = (bones[i].max(bones[j]), bones[i].min(bones[j]));
+                let pair = b * (b + 1) / 2 + c;
+                let quadratic: f64 = (0..10).map(|k| self.pairs[(pair, k)] * products[k]).sum();
+                let value = quadratic + energy - linear[i] - linear[j];
+                entries[i * n + j] = value;
+                entries[j * n + i] = value;
+            }
+        }
+        Gram { entries: &memory[..n * n], n, rounding: ROUNDING * energy }
     }
 
     /// The products for vertices `start..end`.

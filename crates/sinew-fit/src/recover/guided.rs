@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use sinew_examples::{Mesh, MeshSequence};
 
 use super::parts::{self, Residuals};
-use super::tree::{Joint, Tree, joint_position};
+use super::tree::{Border, Joint, Tree, joint_position};
 use super::{RecoverParams, Recovered, finish, problem_of, with_rest};
 use crate::{FitError, Progress};
 
@@ -99,26 +99,29 @@ pub(super) fn tree(
     }
     let joint = |&child: &usize| {
         let parent = guide[child].parent?;
-        let centre = border(mesh, owner, parent, child, guide);
-        let (position, disagreement) = joint_position(transforms, parent, child, centre);
+        let (centre, radius) = border(mesh, owner, parent, child, guide);
+        let (position, disagreement) = joint_position(transforms, parent, child, centre, radius);
         Some(Joint { parent, child, position, disagreement })
     };
     Ok(Tree { root, joints: order.iter().filter_map(joint).collect() })
 }
 
-/// The middle of the border between two bones' vertices, or of the way between their cores if they do not touch.
-fn border(mesh: &Mesh, owner: &[usize], a: usize, b: usize, guide: &[GuideBone]) -> DVec3 {
-    let mut sum = (DVec3::ZERO, 0.0);
+/// The border between two bones' vertices as a circle, or the way between their cores if they do not touch.
+fn border(mesh: &Mesh, owner: &[usize], a: usize, b: usize, guide: &[GuideBone]) -> (DVec3, f64) {
+    let mut border = Border::default();
     for triangle in mesh.triangles() {
         for k in 0..3 {
             let (u, v) = (triangle[k] as usize, triangle[(k + 1) % 3] as usize);
             if (owner[u], owner[v]) == (a, b) || (owner[u], owner[v]) == (b, a) {
                 let (p, q) = (mesh.vertices()[u], mesh.vertices()[v]);
-                let length = p.distance(q).max(1e-9 * mesh.diagonal());
-                sum = (sum.0 + (p + q) * (0.5 * length), sum.1 + length);
+                border.add((p + q) * 0.5, p.distance(q).max(1e-9 * mesh.diagonal()));
             }
         }
     }
     let middle = |core: &[usize]| core.iter().map(|&v| mesh.vertices()[v]).sum::<DVec3>() / core.len() as f64;
-    if sum.1 > 0.0 { sum.0 / sum.1 } else { (middle(&guide[a].core) + middle(&guide[b].core)) * 0.5 }
+    if border.is_empty() {
+        let (one, other) = (middle(&guide[a].core), middle(&guide[b].core));
+        return ((one + other) * 0.5, one.distance(other) * 0.5);
+    }
+    border.circle()
 }

@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use super::super::geometry::gradient::polar;
 
 /// Triangles that climb; modes of more hardly differ.
-const CLIMBERS: usize = 600;
+const CLIMBERS: usize = 500;
 
 /// Triangles whose density is climbed.
-const CROWD: usize = 4000;
+const CROWD: usize = 2500;
 
 /// Steps of a climb; a flat kernel on a sample stands still sooner.
 const STEPS: usize = 30;

@@ -12,6 +12,7 @@
 mod guided;
 mod mean_shift;
 mod parts;
+mod prune;
 mod tree;
 
 pub use guided::{GuideBone, recover_guided};
@@ -30,15 +31,16 @@ use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Progress};
 use mean_shift::RotationSequences;
 use parts::{Parts, Residuals, Until};
+use prune::Prune;
 
 /// Frames whose rotations are clustered at most, evenly spaced: parts show in these, and time stays bounded.
 const CLUSTERED_FRAMES: usize = 32;
 
 /// The mean shift's radius starts at this share of the rotations' spread and halves until there are parts enough to merge.
-const FIRST_RADIUS: f64 = 0.5;
+const FIRST_RADIUS: f64 = 0.12;
 
 /// Halvings of the radius at most.
-const HALVINGS: usize = 4;
+const HALVINGS: usize = 2;
 
 /// Parts before merging, for each bone that is wanted.
 const PARTS_PER_BONE: usize = 4;
@@ -46,8 +48,11 @@ const PARTS_PER_BONE: usize = 4;
 /// Bones that `auto` starts from before merging.
 const AUTO_START: usize = 40;
 
-/// With `auto`, a bone must explain this share of the motion that one rigid piece leaves.
-const AUTO_SHARE: f64 = 2e-3;
+/// Parts after merging, for each bone that is wanted; pruning takes the rest away.
+const KEPT_PER_BONE: usize = 2;
+
+/// With `auto`, parts are merged while that costs less than this share of the motion that one rigid piece leaves.
+const MERGE_SHARE: f64 = 2e-6;
 
 /// A mesh that moves rigidly to this rms (of the diagonal) is one piece: f32 coordinates are hardly finer.
 const RIGID: f64 = 1e-6;
@@ -122,10 +127,7 @@ pub fn recover(
     let problem = problem_of(&sequence, &sequence.split().train);
     let topology = Topology::new(problem.vertex_count(), sequence.mesh().triangles());
     progress.stage("finding rigid parts", 0);
-    let mut parts = find_parts(&sequence, &problem, &topology, params.bones);
-    progress.stage("moving the borders", 0);
-    parts::settle_borders(&problem, &topology, &mut parts);
-    parts.renumber();
+    let parts = find_parts(&sequence, &problem, &topology, params.bones);
     let motion = parts::motion_of(&problem, &parts.members());
     let cores = parts::find_cores(&problem, &motion, &parts);
     let mut warnings = Vec::new();
@@ -263,8 +265,9 @@ fn find_parts(sequence: &MeshSequence, problem: &Problem, topology: &Topology, b
         radius *= 0.5;
     }
     parts::settle_borders(problem, topology, &mut parts);
-    parts.renumber();
-    parts::merge(problem, topology, &mut parts, bones.map_or(Until::Share(AUTO_SHARE), Until::Count));
+    let few = bones.map_or(Until::Share(MERGE_SHARE), |bones| Until::Count(KEPT_PER_BONE * bones));
+    parts::merge(problem, topology, &mut parts, few);
+    prune::prune(problem, topology, &mut parts, bones.map_or(Prune::ToBones, Prune::ToCount));
     parts
 }
 

@@ -119,6 +119,13 @@ impl Parts {
         self.count = next;
     }
 
+    /// Whether some part has lost all its vertices.
+    fn has_empty(&self) -> bool {
+        let mut used = vec![false; self.count];
+        self.of.iter().for_each(|&part| used[part] = true);
+        used.contains(&false)
+    }
+
     /// The vertices of each part, (P).
     pub fn members(&self) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); self.count];
@@ -129,6 +136,7 @@ impl Parts {
 
 /// Moves the borders until they settle; returns the parts' motion.
 pub(super) fn settle_borders(problem: &Problem, topology: &Topology, parts: &mut Parts) -> Motion {
+    parts.renumber();
     let mut cores = parts.members();
     let mut motion = motion_of(problem, &cores);
     for _ in 0..ROUNDS {
@@ -143,6 +151,10 @@ pub(super) fn settle_borders(problem: &Problem, topology: &Topology, parts: &mut
             .sum();
         let lambda = BORDER * own / parts.of.len() as f64;
         let changed = move_borders(problem, topology, &residuals, lambda, parts);
+        if parts.has_empty() {
+            parts.renumber();
+            motion = motion_of(problem, &parts.members());
+        }
         cores = find_cores(problem, &motion, parts);
         motion = motion_of(problem, &cores);
         if changed * 1000 < parts.of.len() {

@@ -6,6 +6,8 @@
 //! the touching pairs, by how far the motions disagree at the joint and how far the joint lies from the border. The root is
 //! the bone from which the mesh hangs most evenly: the one with the least sum of vertices times steps (a trunk, not a toe).
 
+use std::collections::BTreeMap;
+
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Bone, Mesh, Pose};
 
@@ -73,9 +75,9 @@ pub fn rig(mesh: &Mesh, owner: &[usize], transforms: &[Vec<DAffine3>], tree: &Tr
     ((0..bones).map(bone).collect(), transforms.iter().map(pose).collect())
 }
 
-/// Where bones `a` and `b` agree best, near `centre`; with the rms disagreement there.
+/// Where bones `a` and `b` agree best, no further than `radius` from `centre`; with the rms disagreement there.
 #[must_use]
-pub fn joint_position(transforms: &[Vec<DAffine3>], a: usize, b: usize, centre: DVec3) -> (DVec3, f64) {
+pub fn joint_position(transforms: &[Vec<DAffine3>], a: usize, b: usize, centre: DVec3, radius: f64) -> (DVec3, f64) {
     let mut normal = DMat3::ZERO;
     let mut right = DVec3::ZERO;
     for frame in transforms {
@@ -87,14 +89,44 @@ pub fn joint_position(transforms: &[Vec<DAffine3>], a: usize, b: usize, centre: 
     }
     let frames = transforms.len() as f64;
     let trace = normal.x_axis.x + normal.y_axis.y + normal.z_axis.z;
-    let ridge = AXIS_RIDGE * trace / 2.0 + STILL_RIDGE * frames;
-    let offset = (normal + DMat3::from_diagonal(DVec3::splat(ridge))).inverse() * right;
-    let place = centre + offset;
+    let mut ridge = AXIS_RIDGE * trace / 2.0 + STILL_RIDGE * frames;
+    let offset = |ridge: f64| (normal + DMat3::from_diagonal(DVec3::splat(ridge))).inverse() * right;
+    // The offset shrinks like 1/ridge at last, so this ends.
+    while offset(ridge).length() > radius && ridge.is_finite() {
+        ridge *= 2.0;
+    }
+    let place = centre + offset(ridge);
     let squares: f64 = transforms
         .iter()
         .map(|frame| frame[a].transform_point3(place).distance_squared(frame[b].transform_point3(place)))
         .sum();
     (place, (squares / frames).sqrt())
+}
+
+/// Points along the border between two parts, weighted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Border {
+    weight: f64,
+    sum: DVec3,
+    squares: f64,
+}
+
+impl Border {
+    pub fn add(&mut self, point: DVec3, weight: f64) {
+        self.weight += weight;
+        self.sum += point * weight;
+        self.squares += point.length_squared() * weight;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.weight == 0.0
+    }
+
+    /// The points' mean and rms distance from it.
+    pub fn circle(&self) -> (DVec3, f64) {
+        let centre = self.sum / self.weight;
+        (centre, (self.squares / self.weight - centre.length_squared()).max(0.0).sqrt())
+    }
 }
 
 struct Edge {
@@ -107,7 +139,7 @@ struct Edge {
 /// Every pair that touches, and, for pieces that touch nothing, every pair by its gap.
 fn candidate_pairs(mesh: &Mesh, owner: &[usize], transforms: &[Vec<DAffine3>], bones: usize) -> Vec<Edge> {
     let diagonal = mesh.diagonal();
-    let mut borders: std::collections::BTreeMap<(usize, usize), (DVec3, f64)> = std::collections::BTreeMap::new();
+    let mut borders: BTreeMap<(usize, usize), Border> = BTreeMap::new();
     for triangle in mesh.triangles() {
         for k in 0..3 {
             let (u, v) = (triangle[k] as usize, triangle[(k + 1) % 3] as usize);
@@ -115,21 +147,19 @@ fn candidate_pairs(mesh: &Mesh, owner: &[usize], transforms: &[Vec<DAffine3>], b
             if a != b {
                 let (p, q) = (mesh.vertices()[u], mesh.vertices()[v]);
                 let length = p.distance(q).max(1e-9 * diagonal);
-                let border = borders.entry((a, b)).or_insert((DVec3::ZERO, 0.0));
-                border.0 += (p + q) * (0.5 * length);
-                border.1 += length;
+                borders.entry((a, b)).or_default().add((p + q) * 0.5, length);
             }
         }
     }
-    let edge = |bones: (usize, usize), centre: DVec3, extra: f64| {
-        let (position, disagreement) = joint_position(transforms, bones.0, bones.1, centre);
+    let edge = |bones: (usize, usize), (centre, radius): (DVec3, f64), extra: f64| {
+        let (position, disagreement) = joint_position(transforms, bones.0, bones.1, centre, radius);
         let cost = disagreement + 0.25 * position.distance(centre) + extra;
         Edge { bones, position, disagreement, cost }
     };
-    let mut edges: Vec<Edge> = borders.iter().map(|(&pair, &(sum, weight))| edge(pair, sum / weight, 0.0)).collect();
+    let mut edges: Vec<Edge> = borders.iter().map(|(&pair, border)| edge(pair, border.circle(), 0.0)).collect();
     for (a, b) in missing_links(&edges, bones) {
         let (middle, gap) = nearest_vertices(mesh, owner, a, b);
-        edges.push(edge((a, b), middle, APART * diagonal + gap));
+        edges.push(edge((a, b), (middle, gap), APART * diagonal + gap));
     }
     edges
 }

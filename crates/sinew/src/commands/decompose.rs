@@ -7,7 +7,7 @@ use glam::DAffine3;
 use sinew_examples::{Bone, Examples, ExamplesParts, FrameSelection, InfluenceMap, MeshSequence, Pose};
 use sinew_fit::decompose::{self, BoneKind, DecomposeParams, Decomposition, Given};
 use sinew_fit::methods::ssd::SparseWeights;
-use sinew_fit::recover::{hierarchy, joint_position, rig};
+use sinew_fit::recover::{hierarchy, rig};
 use sinew_io::Loaded;
 
 use crate::progress::Bars;
@@ -201,8 +201,8 @@ fn with_helpers(examples: &Examples, decomposition: &Decomposition) -> (Vec<Bone
     }
     for b in known..decomposition.bone_count() {
         let parent = (0..known).max_by(|&c, &d| shared[b][c].total_cmp(&shared[b][d]).then(d.cmp(&c))).unwrap_or(0);
-        let centre = centres[b].0 / centres[b].1.max(f64::MIN_POSITIVE);
-        let (place, _) = joint_position(&decomposition.transforms, parent, b, centre);
+        // A helper sits among its vertices; nothing is known of a joint.
+        let place = centres[b].0 / centres[b].1.max(f64::MIN_POSITIVE);
         let name = format!("helper_{:02}", b - known + 1);
         bones.push(Bone { name, parent: Some(parent), rest: DAffine3::from_translation(place) });
     }
