@@ -10,6 +10,7 @@ mod normals;
 mod position_error;
 mod spread;
 mod sted;
+mod student;
 mod surface;
 mod volume;
 
@@ -21,5 +22,6 @@ pub use normals::{mean_normal_deviation_degrees, vertex_normals};
 pub use position_error::{PositionErrors, e_rms};
 pub use spread::{spread_percent, vertex_rms};
 pub use sted::{Sted, sted};
+pub use student::{Summary, TTest};
 pub use surface::{SurfaceDistance, distances, surface_distance};
 pub use volume::{VolumeChange, volume, volume_change};

@@ -36,6 +36,9 @@ enum Command {
     Unwrap(commands::unwrap::Args),
     Bounds(commands::bounds::Args),
     Compare(commands::compare::Args),
+    Results(commands::results::Args),
+    Study(commands::study::Args),
+    Suggest(commands::suggest::Args),
 }
 
 impl Cli {
@@ -59,6 +62,9 @@ impl Cli {
             Command::Unwrap(args) => commands::unwrap::run(args),
             Command::Bounds(args) => commands::bounds::run(args),
             Command::Compare(args) => commands::compare::run(args),
+            Command::Results(args) => commands::results::run(args),
+            Command::Study(args) => commands::study::run(args),
+            Command::Suggest(args) => commands::suggest::run(args),
         }
     }
 }

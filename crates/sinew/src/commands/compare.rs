@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_examples::{Examples, FrameSelection};
+use sinew_fit::Progress;
 
 use crate::compare::advice::{self, Budget};
 use crate::compare::contest::{self, Contest, Outcome, Rules};
 use crate::compare::page::PageOptions;
-use crate::compare::write_report;
+use crate::compare::{study, sweep, write_report};
 use crate::{Outcome as Ended, interrupt, load, output, progress};
 
 /// Fit every method to the same examples, measure them on unseen poses, and write a report that opens in a browser.
@@ -16,6 +17,7 @@ use crate::{Outcome as Ended, interrupt, load, output, progress};
 #[command(after_help = "Examples:
   sinew compare arm.npz -o report/
   sinew compare body.npz -o report/ --methods ssd,as,rr --leave-one-out
+  sinew compare body.npz -o report/ --sweep --study
   sinew compare body.npz -o report/ --budget bytes=200k,microseconds=80,joints=64")]
 pub struct Args {
     /// The examples.
@@ -41,20 +43,40 @@ pub struct Args {
     /// Say which method is best within limits, e.g. bytes=200k,microseconds=80,joints=64.
     #[arg(long, value_name = "LIMITS")]
     budget: Option<Budget>,
+    /// Also sweep regularisation, the number of training poses and of proxy bones: many more fits.
+    #[arg(long)]
+    sweep: bool,
+    /// Also write blind clips and a page on which viewers rate them (see `sinew study`).
+    #[arg(long)]
+    study: bool,
 }
 
 /// Compares, prints the table, and writes the report.
 pub fn run(args: Args) -> anyhow::Result<Ended> {
-    let contenders = contest::contenders(args.methods.as_deref())?;
+    let mut contenders = contest::contenders(args.methods.as_deref())?;
+    if args.budget.is_some() && args.methods.is_none() {
+        contenders.extend(contest::variants());
+    }
     let examples = load::examples(&args.examples)?;
     let source = args.examples.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let rules = rules(&examples, source, &args)?;
     let bars = progress::Bars::new();
-    let contest = Contest::hold(examples, rules, contenders, interrupt::flag(), &bars);
+    let contest = Contest::hold(examples, rules, contenders.clone(), interrupt::flag(), &bars);
     bars.finish();
     table(&contest)?;
-    let options = PageOptions { chosen_frame: args.show, budget: args.budget, ..PageOptions::default() };
+    let mut options = PageOptions { chosen_frame: args.show, budget: args.budget, ..PageOptions::default() };
+    if args.sweep && !contest.interrupted {
+        // What is finished is kept if the sweep is interrupted, or long.
+        write_report(&args.output, &contest, &options)?;
+        bars.stage("sweeps", 0);
+        options.extra.push(sweep::section(&contest, &contenders, interrupt::flag()));
+        bars.finish();
+    }
     write_report(&args.output, &contest, &options)?;
+    if args.study {
+        study::write_study(&args.output.join("study"), &contest)?;
+        output::line(&format!("study: {}", args.output.join("study").join("index.html").display()))?;
+    }
     for words in advice::words(&contest) {
         output::line(&words)?;
     }

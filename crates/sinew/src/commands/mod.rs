@@ -11,5 +11,8 @@ pub mod inspect;
 pub mod measure;
 pub mod pack;
 pub mod recover;
+pub mod results;
+pub mod study;
 pub mod subdivide;
+pub mod suggest;
 pub mod unwrap;

@@ -370,6 +370,64 @@ pub fn histogram(title: &str, counts: &[u64], over: Option<&[u64]>, step: f64, c
     svg
 }
 
+/// A table of values as shaded squares: `values` row by row, darker is larger.
+pub fn surface(title: &str, x: (&str, &[f64]), y: (&str, &[f64]), values: &[f64]) -> String {
+    let (cell_w, cell_h, left, bottom) = (52.0, 24.0, 62.0, 38.0);
+    let (columns, rows) = (x.1.len(), y.1.len());
+    let (width, height) = (left + cell_w * columns as f64 + 6.0, 6.0 + cell_h * rows as f64 + bottom);
+    let finite = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
+    let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(0.0, f64::max));
+    let mut svg = format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">", escape(title));
+    for row in 0..rows {
+        let top = 6.0 + cell_h * row as f64;
+        let _ = write!(
+            svg,
+            "<g class=\"axes\"><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text></g>",
+            left - 5.0,
+            top + 16.0,
+            short(y.1[row])
+        );
+        for column in 0..columns {
+            let value = values[row * columns + column];
+            let level = ((value / low).ln() / (high / low).ln().max(1e-9)).clamp(0.0, 1.0);
+            let colour = sinew_draw::error_colour(0.9 * level).map(|c| (255.0 * c).round() as u8);
+            let ink = if level > 0.5 { "#fff" } else { "#111" };
+            let cell_left = left + cell_w * column as f64;
+            let _ = write!(
+                svg,
+                "<rect x=\"{cell_left:.1}\" y=\"{top:.1}\" width=\"{cell_w}\" height=\"{cell_h}\" fill=\"rgb({},{},{})\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" style=\"fill:{ink}\">{}</text>",
+                colour[0],
+                colour[1],
+                colour[2],
+                cell_left + cell_w / 2.0,
+                top + 16.0,
+                if value.is_finite() { short(value) } else { "–".into() }
+            );
+        }
+    }
+    svg.push_str("<g class=\"axes\">");
+    for (column, value) in x.1.iter().enumerate() {
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            left + cell_w * (column as f64 + 0.5),
+            height - bottom + 14.0,
+            short(*value)
+        );
+    }
+    let _ = write!(
+        svg,
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text><text transform=\"translate(11 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text></g></svg>",
+        left + cell_w * columns as f64 / 2.0,
+        height - 6.0,
+        escape(x.0),
+        6.0 + cell_h * rows as f64 / 2.0,
+        escape(y.0)
+    );
+    svg
+}
+
 /// Text for HTML and SVG.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use glam::{Affine3A, DVec3};
 use sinew_examples::Examples;
+use sinew_fit::correct::{CorrectionParams, Place};
+use sinew_fit::methods::rr::RrParams;
+use sinew_fit::methods::ssd::SsdParams;
 use sinew_fit::{FitReport, Fitted, METHODS, Method, Progress, Training};
 use sinew_runtime::{Evaluator, Model};
 
@@ -82,25 +85,46 @@ pub struct Contest {
     pub interrupted: bool,
 }
 
-/// The contenders called `names`, or every method.
+/// The contenders called `names`, or every method, rotational regression also with a correction. A name may ask for a
+/// correction of the vertices: `as+vertices`.
 pub fn contenders(names: Option<&[String]>) -> anyhow::Result<Vec<Contender>> {
-    let known = || METHODS.iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
-    let find = |name: &String| {
-        METHODS
-            .iter()
-            .find(|info| info.name == *name)
-            .ok_or_else(|| anyhow::anyhow!("there is no method `{name}`; there are {}", known()))
-    };
-    let infos = match names {
-        Some(names) => names.iter().map(find).collect::<Result<Vec<_>, _>>()?,
-        None => METHODS.iter().collect(),
-    };
-    let contender = |info: &sinew_fit::MethodInfo| Contender {
-        name: info.name.into(),
-        title: info.title.into(),
-        method: (info.default)(),
-    };
-    Ok(infos.into_iter().map(contender).collect())
+    match names {
+        Some(names) => names.iter().map(|name| contender(name)).collect(),
+        None => METHODS.iter().map(|info| info.name).chain(["rr+vertices"]).map(contender).collect(),
+    }
+}
+
+fn contender(name: &str) -> anyhow::Result<Contender> {
+    let (base, corrected) = name.strip_suffix("+vertices").map_or((name, false), |base| (base, true));
+    let info = METHODS.iter().find(|info| info.name == base).ok_or_else(|| {
+        let known: Vec<&str> = METHODS.iter().map(|info| info.name).collect();
+        anyhow::anyhow!("there is no method `{name}`; there are {}, and each with +vertices", known.join(", "))
+    })?;
+    let (method, title) = ((info.default)(), info.title.to_string());
+    if !corrected {
+        return Ok(Contender { name: name.into(), title, method });
+    }
+    let method = Method::Corrected(Box::new(method), CorrectionParams::new(Place::Vertices));
+    Ok(Contender { name: name.into(), title: format!("{title}, vertices corrected"), method })
+}
+
+/// Further settings of the methods, to find the best under a budget.
+pub fn variants() -> Vec<Contender> {
+    let mut variants = Vec::new();
+    for proxy_bones in [10, 20, 40, 80] {
+        let params = RrParams { proxy_bones: Some(proxy_bones), ..RrParams::default() };
+        variants.push(Contender {
+            name: format!("rr:proxies={proxy_bones}"),
+            title: format!("Rotational regression, {proxy_bones} proxy bones"),
+            method: Method::RotationalRegression(params),
+        });
+    }
+    variants.push(Contender {
+        name: "ssd:influences=8".into(),
+        title: "Linear blend skinning, 8 influences".into(),
+        method: Method::Ssd(SsdParams { influences: 8 }),
+    });
+    variants
 }
 
 impl Contest {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use glam::{DAffine3, DVec3};
 use sinew_examples::Examples;
-use sinew_measure::{Details, best_rigid_error, details, vertex_rms};
+use sinew_measure::{Details, EnvelopingError, PositionErrors, best_rigid_error, details, vertex_rms};
 
 /// Frames to measure on, with what is the same for every method.
 pub struct Bench {
@@ -44,7 +44,14 @@ impl Bench {
         Self { examples: Arc::clone(examples), frames: frames.to_vec(), rigid_squared_error }
     }
 
-    /// Measures `predicted` (N)(V).
+    /// The enveloping error of `predicted` (N)(V) alone.
+    pub fn ee_percent(&self, predicted: &[Vec<DVec3>]) -> f64 {
+        let truth: Vec<&[DVec3]> = self.frames.iter().map(|&e| self.examples.vertices(e)).collect();
+        let squared_error = PositionErrors::new(&truth, predicted).squared_sum();
+        EnvelopingError { squared_error, rigid_squared_error: self.rigid_squared_error }.percent()
+    }
+
+    /// Measures `predicted` (N)(V) in every way.
     pub fn evaluate(&self, predicted: &[Vec<DVec3>]) -> Evaluation {
         let mesh = self.examples.mesh();
         let truth: Vec<&[DVec3]> = self.frames.iter().map(|&e| self.examples.vertices(e)).collect();

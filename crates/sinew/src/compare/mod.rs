@@ -7,9 +7,14 @@ pub mod advice;
 pub mod charts;
 pub mod contest;
 pub mod evaluate;
+pub mod hero;
+pub mod operation_counts;
 pub mod page;
 pub mod pictures;
 pub mod results;
+pub mod study;
+pub mod suggest;
+pub mod sweep;
 
 use std::path::Path;
 

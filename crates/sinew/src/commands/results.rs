@@ -1,0 +1,242 @@
+//! `sinew results`: every figure of `docs/RESULTS.md`, made by one command, and the check that it still holds.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use sinew_examples::Examples;
+use sinew_examples::datasets::DATASETS;
+
+use crate::compare::contest::{self, Contest, Outcome, Rules};
+use crate::compare::{hero, operation_counts, write};
+use crate::{Outcome as Ended, interrupt, load, output, progress};
+
+/// Regenerate docs/RESULTS.md and the README's picture, or check that the figures still hold.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  sinew results
+  sinew results --check --only bar,tube-twist,arm
+  sinew results --shared ../shared/data")]
+pub struct Args {
+    /// The page to write or to check.
+    #[arg(short, long, default_value = "docs/RESULTS.md", value_name = "FILE")]
+    output: PathBuf,
+    /// A folder with further examples (muscle_arm.npz, human.npz); sections of absent ones stay as they are.
+    #[arg(long, default_value = "../shared/data", value_name = "FOLDER")]
+    shared: PathBuf,
+    /// Only these sections; the others stay as they are.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Option<Vec<String>>,
+    /// Do not write: exit with 1 if a figure differs from the page.
+    #[arg(long)]
+    check: bool,
+    /// The picture of the README, from `arm`.
+    #[arg(long, default_value = "docs/images/hero.png", value_name = "FILE")]
+    picture: PathBuf,
+}
+
+/// Two figures agree if they differ by less than this fraction or [`ABSOLUTE`]: mathematical functions differ in the
+/// last digit between machines, and iterations stop a step apart.
+const RELATIVE: f64 = 0.01;
+
+/// In the unit of the figure; tables print two digits.
+const ABSOLUTE: f64 = 0.021;
+
+/// Makes or checks the page.
+pub fn run(args: Args) -> anyhow::Result<Ended> {
+    let before = std::fs::read_to_string(&args.output).unwrap_or_default();
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| only.iter().any(|n| n == name));
+    let mut page = Page::new(&before);
+    for info in DATASETS.iter().filter(|info| wanted(info.name)) {
+        let contest = hold((info.make)(), info.name)?;
+        page.set(info.name, &format!("### {}: {}\n\n{}", info.name, info.summary, table(&contest)));
+        if info.name == "arm" && !args.check {
+            let png = hero::png(&contest).context("the picture needs ssd and another method")?;
+            if let Some(folder) = args.picture.parent() {
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            }
+            write(&args.picture, &png)?;
+        }
+    }
+    for (name, words) in SHARED {
+        let path = args.shared.join(format!("{name}.npz"));
+        if wanted(name) && path.exists() {
+            let contest = hold(load::examples(&path)?, name)?;
+            page.set(name, &format!("### {name}: {words}\n\n{}", table(&contest)));
+        }
+    }
+    if wanted("operations") {
+        page.set("operations", &operations());
+    }
+    let after = page.text();
+    if args.check {
+        return compare(&before, &after, &args.output);
+    }
+    write(&args.output, after.as_bytes())?;
+    output::line(&format!("{} written", args.output.display()))?;
+    Ok(Ended::Done)
+}
+
+/// Data sets that are not built in.
+const SHARED: [(&str, &str); 2] = [
+    ("muscle_arm", "an arm with four active muscles by finite elements; 10 training poses, 60 test"),
+    ("human", "a body with dual-quaternion armature, correctives and smoothing; 40 training poses, 60 test"),
+];
+
+const INTRODUCTION: &str = "# Results
+
+Made by `sinew results`; `sinew results --check` fails when a figure no longer holds. Errors are on poses that were not
+seen in fitting, unless a column says train. EE is the enveloping error in percent of the best rigid binding's; max and
+surface are percent of the rest bounding box's diagonal; STED is times 1000. Times depend on the machine and are not
+here: `sinew compare` and `sinew bench` measure them on yours.
+";
+
+/// The page as sections between markers, so that one can be replaced and the rest stay.
+struct Page {
+    sections: Vec<(String, String)>,
+}
+
+impl Page {
+    /// The sections of an existing page, in the order of this program.
+    fn new(text: &str) -> Self {
+        let names = DATASETS.iter().map(|info| info.name).chain(SHARED.iter().map(|s| s.0)).chain(["operations"]);
+        let old = |name: &str| {
+            let (_, rest) = text.split_once(&format!("<!-- {name} -->\n"))?;
+            Some(rest.split_once(&format!("<!-- end {name} -->"))?.0.to_string())
+        };
+        Self { sections: names.map(|name| (name.to_string(), old(name).unwrap_or_default())).collect() }
+    }
+
+    fn set(&mut self, name: &str, content: &str) {
+        if let Some(section) = self.sections.iter_mut().find(|section| section.0 == name) {
+            section.1 = content.to_string();
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from(INTRODUCTION);
+        for (name, content) in &self.sections {
+            match name.as_str() {
+                "bar" => text.push_str("\n## Built-in data\n\n"),
+                "muscle_arm" => text.push_str("\n## Other data\n\n"),
+                _ => text.push('\n'),
+            }
+            text.push_str(&format!("<!-- {name} -->\n{content}<!-- end {name} -->\n"));
+        }
+        text
+    }
+}
+
+fn hold(examples: Examples, name: &str) -> anyhow::Result<Contest> {
+    eprintln!("{name} …");
+    let rules = Rules {
+        source: name.into(),
+        train: examples.split().train.clone(),
+        test: Some(examples.split().test.clone()),
+        timing: Duration::ZERO,
+    };
+    let bars = progress::Bars::new();
+    let contest = Contest::hold(examples, rules, contest::contenders(None)?, interrupt::flag(), &bars);
+    bars.finish();
+    anyhow::ensure!(!contest.interrupted, "interrupted; nothing was written");
+    Ok(contest)
+}
+
+fn table(contest: &Contest) -> String {
+    let mut text = String::from(
+        "| method | train EE | test EE | E_RMS | max | surface | normals ° | STED | kB a frame | Mflop a frame |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let best = contest.finished().map(|(_, f)| f.test.details.measures.ee_percent).fold(f64::INFINITY, f64::min);
+    for (contender, outcome) in &contest.entries {
+        match outcome {
+            Outcome::Failed(reason) => {
+                text.push_str(&format!("| {} | failed: {reason} | | | | | | | | |\n", contender.name));
+            }
+            Outcome::Finished(finished) => {
+                let (d, cost) = (&finished.test.details, finished.model.cost());
+                let ee = format!("{:.2}", d.measures.ee_percent);
+                let ee = if d.measures.ee_percent == best { format!("**{ee}**") } else { ee };
+                text.push_str(&format!(
+                    "| {} | {:.2} | {ee} | {:.2} | {:.2} | {:.3} | {:.2} | {:.2} | {:.1} | {:.2} |\n",
+                    contender.name,
+                    finished.train.details.measures.ee_percent,
+                    d.measures.e_rms,
+                    d.measures.max_percent,
+                    d.surface_mean_percent,
+                    d.measures.normal_mean_degrees,
+                    1000.0 * d.sted,
+                    cost.bytes as f64 / 1000.0,
+                    cost.flops as f64 / 1e6,
+                ));
+            }
+        }
+    }
+    text
+}
+
+fn operations() -> String {
+    format!(
+        "## Operations a frame\n\n\
+         The characters of Wang's thesis (\"Real-time enveloping with rotational regression\", 2007, table 6.1). An addition, a\n\
+         multiplication and a comparison count one each; positions only, four influences a vertex. SSD is 114 V; rotational\n\
+         regression (RR) adds 72 P² + 96 P J + 256 P, its matrices factored by x, y and z, every block of them present. The thesis\n\
+         counts about twice as much a vertex and its matrices unfactored.\n\n{}",
+        operation_counts::markdown()
+    )
+}
+
+/// Compares the pages word by word, figures with a tolerance; names the first lines that differ.
+fn compare(before: &str, after: &str, path: &Path) -> anyhow::Result<Ended> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let mut differing = Vec::new();
+    for k in 0..old.len().max(new.len()) {
+        let (a, b) = (old.get(k).copied().unwrap_or(""), new.get(k).copied().unwrap_or(""));
+        if !same_line(a, b) {
+            differing.push(format!("line {}:\n  page {a}\n  now  {b}", k + 1));
+        }
+    }
+    if differing.is_empty() {
+        output::line(&format!("{}: every figure holds", path.display()))?;
+        return Ok(Ended::Done);
+    }
+    eprintln!("{}: {} lines no longer hold; run `sinew results`", path.display(), differing.len());
+    for line in differing.iter().take(10) {
+        eprintln!("{line}");
+    }
+    Ok(Ended::ThresholdMissed)
+}
+
+fn same_line(a: &str, b: &str) -> bool {
+    let words = |line: &str| line.split_whitespace().map(|w| w.trim_matches('*').to_string()).collect::<Vec<_>>();
+    let (a, b) = (words(a), words(b));
+    let same = |(a, b): (&String, &String)| match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(x), Ok(y)) => (x - y).abs() <= ABSOLUTE + RELATIVE * x.abs().max(y.abs()),
+        _ => a == b,
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_a_tolerance_and_words_have_none() {
+        assert!(same_line("| ssd | 80.10 | **3.45** |", "| ssd | 80.31 | 3.46 |"));
+        assert!(!same_line("| ssd | 80.10 |", "| ssd | 82.10 |"));
+        assert!(!same_line("| ssd | 80.10 |", "| dqs | 80.10 |"));
+        assert!(!same_line("| ssd | 80.10 |", "| ssd | 80.10 | 1 |"));
+    }
+
+    #[test]
+    fn sections_that_are_not_made_again_stay() {
+        let mut page = Page::new("");
+        page.set("bar", "old bar\n");
+        page.set("human", "old human\n");
+        let mut again = Page::new(&page.text());
+        again.set("bar", "new bar\n");
+        assert!(again.text().contains("<!-- bar -->\nnew bar\n<!-- end bar -->"));
+        assert!(again.text().contains("<!-- human -->\nold human\n<!-- end human -->"));
+    }
+}
