@@ -17,25 +17,30 @@ mod obj;
 mod pack;
 mod pc2;
 mod point_cache;
+mod retarget;
 mod space;
 mod usd;
 
-pub use alembic::read_alembic;
+pub use alembic::{read_alembic, write_alembic};
 pub use atomic::write_atomically;
 pub use bvh::read_bvh;
 pub use clip::{Clock, Convention, MeshClip, PointSource, Scene, SkeletonClip, StoredFrames, Surface, VertexWeights};
 pub use error::FileError;
 pub use fbx::read_fbx;
 pub use formats::read_scene;
-pub use gltf::read_gltf;
+pub use gltf::{
+    EXTENSION, GlbJoint, GlbMesh, GlbModel, GlbMotion, GlbSkin, GlbTransform, read_gltf, write_glb_morphs,
+    write_glb_skin,
+};
 pub use mdd::{read_mdd, write_mdd};
 pub use obj::{read_obj, write_obj};
 pub use pack::{
     Finding, PackError, PackOptions, Packed, ScenePair, Severity, Trouble, diagnose, pack, pack_scenes, parse_axes,
 };
 pub use pc2::{read_pc2, write_pc2};
+pub use retarget::{Retargeted, retarget};
 pub use space::Space;
-pub use usd::read_usd;
+pub use usd::{read_usd, write_usda};
 
 use sinew_examples::{Examples, MeshSequence};
 

@@ -1,6 +1,8 @@
 //! The `sinew` program. Flags are parsed literally ([`cli`]), resolved in each command's file ([`commands`]), and end in
 //! library calls. Tables go to stdout, progress and warnings to stderr; exit 0 done, 1 a stated threshold missed, 2 an error.
 
+mod animation;
+mod character;
 mod cli;
 mod commands;
 mod compare;

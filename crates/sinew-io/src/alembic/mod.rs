@@ -6,5 +6,7 @@
 mod archive;
 mod ogawa;
 mod read;
+mod write;
 
 pub use read::read_alembic;
+pub use write::write_alembic;

@@ -162,7 +162,8 @@ pub(super) fn search(probe: &Probe, motion: &Motion<'_>, settled: Settled) -> (A
     (given, best)
 }
 
-fn all_spaces() -> Vec<Space> {
+/// Every change of units and axes that is tried, the plainest first.
+pub(crate) fn all_spaces() -> Vec<Space> {
     axis_changes().into_iter().flat_map(|axes| UNITS.map(|scale| Space { scale, axes })).collect()
 }
 

@@ -15,6 +15,7 @@ use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Bone, Examples, ExamplesError, ExamplesParts, Mesh, MeshSequence, Pose};
 use thiserror::Error;
 
+pub(crate) use align::all_spaces;
 pub use finding::{Finding, Severity, Trouble};
 
 use crate::{FileError, Loaded, Scene, Space, read_scene};

@@ -4,5 +4,7 @@
 
 mod read;
 mod transform;
+mod write;
 
 pub use read::read_usd;
+pub use write::write_usda;

@@ -4,3 +4,4 @@ mod broken;
 mod hostile;
 mod human;
 mod support;
+mod written;

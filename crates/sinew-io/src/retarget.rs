@@ -1,0 +1,109 @@
+//! A clip of one skeleton as poses of another with the same bones: by name, whatever the bones' axes, the units or the
+//! up axis of the clip.
+//!
+//! A pose is carried over as its motion from the rest: `G_b = C T_b C⁻¹ Ĝ_b`, `T_b` of the clip, `Ĝ_b` the target's rest,
+//! C the change of units and axes under which the clip's joints lie on the target's at rest.
+
+use glam::{DAffine3, DVec3};
+use sinew_examples::{Bone, Pose};
+
+use crate::pack::all_spaces;
+use crate::{SkeletonClip, Space};
+
+/// A change of space is believed if it leaves at most this share of the joints' distance from each other.
+const GOOD: f64 = 0.05;
+
+/// A clip on another skeleton.
+#[derive(Debug, Clone)]
+pub struct Retargeted {
+    /// Seconds, (N).
+    pub times: Vec<f64>,
+    /// Poses of the target, (N).
+    pub poses: Vec<Pose>,
+    /// Bones of the target that the clip does not have; they follow their parents.
+    pub missing: Vec<String>,
+    /// Bones of the clip that the target does not have; they are passed over.
+    pub extra: Vec<String>,
+    /// What the clip went through.
+    pub space: Space,
+    /// How far the joints at rest are from the target's, relative to the skeleton's size.
+    pub rest_difference: f64,
+}
+
+/// Carries `clip` over to `bones`; an error says why it cannot be.
+pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, String> {
+    let find = |name: &str| clip.bones.iter().position(|bone| bone.name == name);
+    let places: Vec<Option<usize>> = bones.iter().map(|bone| find(&bone.name)).collect();
+    let names = |list: &[Bone]| list.iter().take(5).map(|bone| bone.name.clone()).collect::<Vec<_>>().join(", ");
+    if places.iter().all(Option::is_none) {
+        let (wanted, found) = (names(bones), names(&clip.bones));
+        return Err(format!("no bone of the clip has a name of the model's ({found} … against {wanted} …)"));
+    }
+    if clip.poses.is_empty() {
+        return Err(format!("the skeleton `{}` has no animation", clip.name));
+    }
+    let missing = bones.iter().zip(&places).filter(|(_, place)| place.is_none()).map(|(bone, _)| bone.name.clone());
+    let known = |name: &String| bones.iter().any(|bone| &bone.name == name);
+    let extra = clip.bones.iter().map(|bone| bone.name.clone()).filter(|name| !known(name)).collect();
+    let joints: Vec<(DVec3, DVec3)> = bones
+        .iter()
+        .zip(&places)
+        .filter_map(|(bone, place)| Some((clip.bones[(*place)?].rest.translation, bone.rest.translation)))
+        .collect();
+    let (space, rest_difference) = rest_space(&joints);
+    let (mut moved, mut poses) = (clip.bones.clone(), clip.poses.clone());
+    space.skeleton(&mut moved, &mut poses);
+    let order = parents_first(bones);
+    let carry = |pose: &Pose| {
+        let mut motions = vec![DAffine3::IDENTITY; bones.len()];
+        for &b in &order {
+            motions[b] = match (places[b], bones[b].parent) {
+                (Some(place), _) => pose.globals[place] * moved[place].rest.inverse(),
+                (None, Some(parent)) => motions[parent],
+                (None, None) => DAffine3::IDENTITY,
+            };
+        }
+        Pose { globals: motions.iter().zip(bones).map(|(&motion, bone)| motion * bone.rest).collect() }
+    };
+    Ok(Retargeted {
+        times: clip.times.clone(),
+        poses: poses.iter().map(carry).collect(),
+        missing: missing.collect(),
+        extra,
+        space,
+        rest_difference,
+    })
+}
+
+/// The plainest change of space that lays the clip's joints (first) on the target's (second), and what it leaves.
+fn rest_space(joints: &[(DVec3, DVec3)]) -> (Space, f64) {
+    let centre = joints.iter().map(|&(_, target)| target).sum::<DVec3>() / joints.len() as f64;
+    let size = joints.iter().map(|&(_, target)| (target - centre).length_squared()).sum::<f64>();
+    if size == 0.0 {
+        return (Space::IDENTITY, 0.0);
+    }
+    let left = |space: &Space| {
+        let sum: f64 = joints.iter().map(|&(own, target)| (space.point(own) - target).length_squared()).sum();
+        (sum / size).sqrt()
+    };
+    let given = left(&Space::IDENTITY);
+    if given < GOOD {
+        return (Space::IDENTITY, given);
+    }
+    let best = all_spaces().into_iter().map(|space| (space, left(&space))).min_by(|a, b| a.1.total_cmp(&b.1));
+    best.filter(|&(_, left)| left < GOOD).unwrap_or((Space::IDENTITY, given))
+}
+
+fn parents_first(bones: &[Bone]) -> Vec<usize> {
+    let depth = |b: usize| {
+        let (mut depth, mut above) = (0, bones[b].parent);
+        while let Some(parent) = above.filter(|_| depth <= bones.len()) {
+            depth += 1;
+            above = bones[parent].parent;
+        }
+        depth
+    };
+    let mut order: Vec<usize> = (0..bones.len()).collect();
+    order.sort_by_key(|&b| depth(b));
+    order
+}

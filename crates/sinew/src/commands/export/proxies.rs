@@ -1,0 +1,281 @@
+//! The proxy bones of rotational regression as ordinary joints with their motion baked.
+//!
+//! A proxy's transform is affine, `A = [M | t]`, and a glTF joint holds translation, rotation and scale. With the
+//! singular value decomposition `M = U Σ Vᵀ`, two nested joints hold it: the outer (t + M c, U, Σ), the inner (0, Vᵀ, 1),
+//! and the inverse bind matrix −c, c the middle of the proxy's vertices. Order and signs of Σ are a choice: the one
+//! nearest to the frame before is taken, so that frames in between blend well.
+
+use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3};
+use nalgebra::Matrix3;
+use sinew_io::{GlbJoint, GlbMotion, GlbSkin, GlbTransform, Retargeted};
+use sinew_runtime::{Deformer, Model, Skin};
+
+use super::pruned;
+use crate::character;
+
+/// Singular values nearer than this (relative) have no axes of their own: those of the frame before are kept. The error
+/// of doing so is half of it, 5 µm at a metre.
+const NO_AXES: f64 = 1e-5;
+
+/// The palette as joints: two a proxy, or one if `rigid`. What is lost is told on stderr.
+pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) -> anyhow::Result<GlbSkin> {
+    let Deformer::RotationalRegression(regression) = &model.deformer else {
+        anyhow::bail!(
+            "the model's method is `{}`, which has no proxy bones; fit with `sinew fit --method rr`",
+            model.metadata.method
+        )
+    };
+    let mut palettes: Vec<Vec<DAffine3>> = Vec::new();
+    let truth = character::play(model, &clip.poses, |evaluator| {
+        let palette = evaluator.palette().unwrap_or_default();
+        palettes.push(palette.iter().map(|&transform| wide(transform)).collect());
+    });
+    let rest: Vec<DVec3> = model.character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
+    let weights = pruned(&regression.skin, width);
+    let used = Used::new(&regression.skin, &weights, &rest, palettes.first().map_or(0, Vec::len));
+    let name = |p: usize| match p.checked_sub(regression.proxy_count()) {
+        None => format!("proxy_{p}"),
+        Some(bone) => format!("{}_bone", model.character.bones[bone].name),
+    };
+    if rigid {
+        for palette in &mut palettes {
+            *palette = used.rigid(palette, &rest);
+        }
+    }
+    report_loss(&truth, &palettes, &weights, &rest, rigid);
+    Ok(nested(&used, &palettes, weights, clip, name, rigid))
+}
+
+/// Which entries of the palette move vertices, and where.
+struct Used {
+    /// Palette entries with weight.
+    entries: Vec<usize>,
+    /// The weighted middle of each one's vertices, (palette).
+    centres: Vec<DVec3>,
+    /// Each one's (vertex, weight), (palette).
+    vertices: Vec<Vec<(usize, f64)>>,
+}
+
+impl Used {
+    fn new(skin: &Skin, weights: &[Vec<(usize, f32)>], rest: &[DVec3], palette: usize) -> Self {
+        debug_assert_eq!(skin.vertex_count(), rest.len());
+        let mut vertices: Vec<Vec<(usize, f64)>> = vec![Vec::new(); palette];
+        for (v, pairs) in weights.iter().enumerate() {
+            for &(p, weight) in pairs {
+                vertices[p].push((v, f64::from(weight)));
+            }
+        }
+        let centre = |list: &Vec<(usize, f64)>| {
+            let sum: f64 = list.iter().map(|&(_, weight)| weight).sum();
+            list.iter().map(|&(v, weight)| rest[v] * weight).sum::<DVec3>() / sum.max(f64::MIN_POSITIVE)
+        };
+        let entries = (0..palette).filter(|&p| !vertices[p].is_empty()).collect();
+        Self { entries, centres: vertices.iter().map(centre).collect(), vertices }
+    }
+
+    /// The rigid transforms nearest to `palette` over each entry's vertices (weighted Procrustes).
+    fn rigid(&self, palette: &[DAffine3], rest: &[DVec3]) -> Vec<DAffine3> {
+        let mut rigid = palette.to_vec();
+        for &p in &self.entries {
+            let centre = self.centres[p];
+            let moved = palette[p].transform_point3(centre);
+            let mut covariance = DMat3::ZERO;
+            for &(v, weight) in &self.vertices[p] {
+                let (from, to) = (rest[v] - centre, palette[p].transform_vector3(rest[v] - centre));
+                covariance += DMat3::from_cols(to * from.x, to * from.y, to * from.z) * weight;
+            }
+            // A flat or thin patch leaves axes open; a little of the transform itself settles them.
+            let size = covariance.to_cols_array().iter().map(|c| c.abs()).fold(0.0, f64::max);
+            covariance += palette[p].matrix3 * (1e-6 * size + f64::MIN_POSITIVE);
+            let rotation = sinew_examples::nearest_rotation(covariance);
+            rigid[p] = DAffine3 { matrix3: rotation, translation: moved - rotation * centre };
+        }
+        rigid
+    }
+}
+
+/// Joints and motion of the entries in use.
+fn nested(
+    used: &Used,
+    palettes: &[Vec<DAffine3>],
+    weights: Vec<Vec<(usize, f32)>>,
+    clip: &Retargeted,
+    name: impl Fn(usize) -> String,
+    rigid: bool,
+) -> GlbSkin {
+    let still = GlbTransform { translation: DVec3::ZERO, rotation: DQuat::IDENTITY, scale: DVec3::ONE };
+    let root = GlbJoint { name: "proxies".into(), parent: None, local: still, inverse_bind: None };
+    let (mut joints, mut locals) = (vec![root], vec![vec![still]; palettes.len()]);
+    let mut joint_of = vec![0; used.centres.len()];
+    for &p in &used.entries {
+        let centre = used.centres[p];
+        let bind = Some(DAffine3::from_translation(-centre));
+        let place = GlbTransform { translation: centre, ..still };
+        let outer_bind = if rigid { bind } else { None };
+        joints.push(GlbJoint { name: name(p), parent: Some(0), local: place, inverse_bind: outer_bind });
+        if !rigid {
+            let (outer, name) = (joints.len() - 1, format!("{}_turn", name(p)));
+            joints.push(GlbJoint { name, parent: Some(outer), local: still, inverse_bind: bind });
+        }
+        joint_of[p] = joints.len() - 1;
+        let mut before = DMat3::IDENTITY;
+        for (palette, frame) in palettes.iter().zip(&mut locals) {
+            let translation = palette[p].transform_point3(centre);
+            if rigid {
+                let rotation = DQuat::from_mat3(&palette[p].matrix3).normalize();
+                frame.push(GlbTransform { translation, rotation, scale: DVec3::ONE });
+                continue;
+            }
+            let (u, scale, v) = decompose(palette[p].matrix3, before);
+            before = v;
+            let turn = |m: DMat3| DQuat::from_mat3(&m).normalize();
+            frame.push(GlbTransform { translation, rotation: turn(u), scale });
+            frame.push(GlbTransform { rotation: turn(v.transpose()), ..still });
+        }
+    }
+    let renumber = |pairs: Vec<(usize, f32)>| pairs.into_iter().map(|(p, weight)| (joint_of[p], weight)).collect();
+    GlbSkin {
+        joints,
+        weights: weights.into_iter().map(renumber).collect(),
+        motion: Some(GlbMotion { times: clip.times.clone(), locals }),
+    }
+}
+
+/// `m = U diag(σ) Vᵀ`, U and V rotations, V the one nearest to `before` of all choices of order and signs; a mirrored
+/// `m` has one negative σ.
+fn decompose(m: DMat3, before: DMat3) -> (DMat3, DVec3, DMat3) {
+    let svd = Matrix3::from_column_slice(&m.to_cols_array()).svd(true, true);
+    let (Some(u), Some(v)) = (svd.u, svd.v_t.map(|v_t| v_t.transpose())) else {
+        return (m, DVec3::ONE, DMat3::IDENTITY);
+    };
+    let columns = |a: &Matrix3<f64>| DMat3::from_cols_slice(a.as_slice());
+    let (mut u, mut v) = (columns(&u), columns(&v));
+    let mut sigma = DVec3::new(svd.singular_values[0], svd.singular_values[1], svd.singular_values[2]);
+    if v.determinant() < 0.0 {
+        (u, v) = (u * -1.0, v * -1.0);
+    }
+    if u.determinant() < 0.0 {
+        u.z_axis = -u.z_axis;
+        sigma.z = -sigma.z;
+    }
+    // The signed permutations of the columns that are rotations: 24.
+    let order = nearest_order(v, before);
+    (u, v) = (u * order, v * order);
+    sigma = (order.transpose() * DMat3::from_diagonal(sigma) * order).to_cols_array_2d().into_iter().enumerate().fold(
+        DVec3::ZERO,
+        |mut diagonal, (k, column)| {
+            diagonal[k] = column[k];
+            diagonal
+        },
+    );
+    for (i, j) in [(0, 1), (0, 2), (1, 2)] {
+        if (sigma[i] - sigma[j]).abs() < NO_AXES * sigma.abs().max_element() {
+            let turn = plane_turn(v, before, i, j);
+            (u, v) = (u * turn, v * turn);
+        }
+    }
+    (u, sigma, v)
+}
+
+/// The signed permutation of columns, a rotation, that brings `v` nearest to `before`.
+fn nearest_order(v: DMat3, before: DMat3) -> DMat3 {
+    let overlap = v.transpose() * before;
+    let axes = [DVec3::X, DVec3::Y, DVec3::Z];
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let candidates = orders.into_iter().flat_map(|order| {
+        (0..8).map(move |signs: usize| {
+            let column = |k: usize| if signs >> k & 1 == 1 { -axes[order[k]] } else { axes[order[k]] };
+            DMat3::from_cols(column(0), column(1), column(2))
+        })
+    });
+    let trace = |order: &DMat3| {
+        let product = order.transpose() * overlap;
+        product.x_axis.x + product.y_axis.y + product.z_axis.z
+    };
+    let rotations = candidates.filter(|order| order.determinant() > 0.0);
+    rotations.max_by(|a, b| trace(a).total_cmp(&trace(b))).unwrap_or(DMat3::IDENTITY)
+}
+
+/// The turn in the plane of columns i and j that brings `v` nearest to `before`.
+fn plane_turn(v: DMat3, before: DMat3, i: usize, j: usize) -> DMat3 {
+    let (sine, cosine) = (
+        v.col(j).dot(before.col(i)) - v.col(i).dot(before.col(j)),
+        v.col(i).dot(before.col(i)) + v.col(j).dot(before.col(j)),
+    );
+    let angle = sine.atan2(cosine);
+    let mut turn = DMat3::IDENTITY;
+    turn.col_mut(i)[i] = angle.cos();
+    turn.col_mut(j)[j] = angle.cos();
+    turn.col_mut(i)[j] = angle.sin();
+    turn.col_mut(j)[i] = -angle.sin();
+    turn
+}
+
+/// What pruning, leaving out a correction, and rigid proxies cost against the model, in millimetres.
+fn report_loss(
+    truth: &[Vec<DVec3>],
+    palettes: &[Vec<DAffine3>],
+    weights: &[Vec<(usize, f32)>],
+    rest: &[DVec3],
+    rigid: bool,
+) {
+    let (mut sum, mut count, mut most) = (0.0, 0.0_f64, 0.0_f64);
+    for (frame, palette) in truth.iter().zip(palettes) {
+        for (v, &point) in frame.iter().enumerate() {
+            let blend = |&(p, weight): &(usize, f32)| palette[p].transform_point3(rest[v]) * f64::from(weight);
+            let off = (weights[v].iter().map(blend).sum::<DVec3>() - point).length_squared();
+            (sum, count, most) = (sum + off, count + 1.0, most.max(off));
+        }
+    }
+    let (rms, most) = (1000.0 * (sum / count.max(1.0)).sqrt(), 1000.0 * most.sqrt());
+    let what = if rigid { "rigid proxies differ" } else { "the baked joints differ" };
+    eprintln!("note: {what} from the model by {rms:.3} mm rms, {most:.3} mm at most");
+}
+
+fn wide(transform: Affine3A) -> DAffine3 {
+    DAffine3::from_cols_array(&transform.to_cols_array().map(f64::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rebuilt((u, sigma, v): (DMat3, DVec3, DMat3)) -> DMat3 {
+        u * DMat3::from_diagonal(sigma) * v.transpose()
+    }
+
+    #[test]
+    fn an_affine_transform_is_two_joints() {
+        let m = DMat3::from_cols_array(&[1.2, 0.3, -0.1, 0.2, 0.8, 0.4, 0.1, -0.3, 0.9]);
+        for m in [m, m * DMat3::from_diagonal(DVec3::new(1.0, 1.0, -1.0)), DMat3::from_rotation_x(2.0)] {
+            let parts = decompose(m, DMat3::from_rotation_y(0.3));
+            // Rounding of a few products of numbers near one, and NO_AXES for the rotation.
+            assert!((rebuilt(parts) - m).abs_diff_eq(DMat3::ZERO, 1e-10), "{parts:?}");
+            assert!(parts.0.determinant() > 0.99 && parts.2.determinant() > 0.99, "both are rotations");
+        }
+    }
+
+    #[test]
+    fn order_and_signs_are_continuous() {
+        // A stretch that turns, its two largest axes swapping rank half-way.
+        let mut before = DMat3::IDENTITY;
+        for k in 0..200 {
+            let t = f64::from(k) / 100.0;
+            let axes = DMat3::from_rotation_z(0.7 * t) * DMat3::from_rotation_x(0.4 * t);
+            let m = axes * DMat3::from_diagonal(DVec3::new(1.3 - 0.2 * t, 1.0 + 0.2 * t, 0.8)) * axes.transpose();
+            let (_, _, v) = decompose(m, before);
+            let turned = (v - before).to_cols_array().iter().map(|c| c.abs()).fold(0.0, f64::max);
+            // The axes turn by 0.011 a step at most, the first step apart.
+            assert!(k == 0 || turned < 0.02, "step {k} turns the axes by {turned}");
+            before = v;
+        }
+    }
+
+    #[test]
+    fn a_rotation_keeps_the_axes_of_the_frame_before() {
+        let before = DMat3::from_rotation_y(0.3) * DMat3::from_rotation_x(1.0);
+        let (_, sigma, v) = decompose(DMat3::from_rotation_z(0.5), before);
+        assert!((v - before).abs_diff_eq(DMat3::ZERO, 1e-9), "{v}");
+        assert!((sigma - DVec3::ONE).abs().max_element() < 1e-9);
+    }
+}
