@@ -130,11 +130,6 @@ fn fbx() {
 }
 
 #[test]
-fn usdc() {
-    check_own("char_live.usdc", 30, 60);
-}
-
-#[test]
 fn bvh() {
     check_own("skeleton.bvh", 30, 40);
 }
