@@ -9,7 +9,7 @@ use crate::geometry::JointRotations;
 use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;
 use crate::methods::rr::RrFit;
-use crate::methods::rr::predictor::{COLUMNS, JOINTS, Predictor};
+use crate::methods::rr::predictor::{COLUMNS, FEATURES, JOINTS, Predictor};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training};
 
@@ -137,6 +137,7 @@ pub fn gradient_predictors(predictors: &[Predictor]) -> deform::GradientPredicto
     let rows = |rows: &[[f64; COLUMNS]]| rows.as_flattened().iter().map(|&x| x as f32).collect::<Vec<f32>>();
     deform::GradientPredictors {
         width: JOINTS,
+        features: FEATURES,
         frames: predictors.iter().map(|p| bone(p.frame)).collect(),
         joints: predictors.iter().flat_map(|p| p.joints).map(bone).collect(),
         rotation: predictors.iter().flat_map(|p| rows(&p.rotation)).collect(),

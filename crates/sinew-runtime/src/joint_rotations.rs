@@ -12,6 +12,9 @@ use crate::file::{TensorReader, TensorWriter};
 use crate::posed::nearest_rotation;
 use crate::{Character, ModelError, PosedSkeleton};
 
+/// Numbers that predictors see of a joint: three of first order in its rotation, six of second.
+pub const FEATURES: usize = 9;
+
 /// What the fit knows of the joints: the branch references and the ranges it was trained on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JointRanges {
@@ -61,6 +64,8 @@ pub struct JointRotations {
     pub bones: Vec<Mat3A>,
     /// `θ̃_b`, radians, (J).
     pub logs: Vec<Vec3A>,
+    /// What predictors see of each joint, (J): see [`features`].
+    pub features: Vec<[f32; FEATURES]>,
 }
 
 impl JointRotations {
@@ -72,6 +77,7 @@ impl JointRotations {
             parents: character.bones.iter().enumerate().map(|(b, bone)| bone.parent.unwrap_or(b)).collect(),
             bones: vec![Mat3A::IDENTITY; bones],
             logs: vec![Vec3A::ZERO; bones],
+            features: vec![[0.0; FEATURES]; bones],
         }
     }
 
@@ -83,6 +89,7 @@ impl JointRotations {
         for b in 0..self.bones.len() {
             let relative = self.bones[self.parents[b]].transpose() * self.bones[b];
             self.logs[b] = log_near(relative, Vec3A::from_array(reference[b]));
+            self.features[b] = features(self.logs[b]);
         }
     }
 
@@ -120,6 +127,18 @@ pub fn log_near(rotation: Mat3A, reference: Vec3A) -> Vec3A {
     };
     let turns = (((reference - rho).dot(axis)) / TAU).round();
     rho + axis * (TAU * turns)
+}
+
+/// `φ(θ) = [θ, (1 − cos ‖θ‖)/‖θ‖² (θx², θy², θz², θxθy, θxθz, θyθz)]`: the rotation to first and second order, the second
+/// bounded.
+#[must_use]
+pub fn features(theta: Vec3A) -> [f32; FEATURES] {
+    let square = theta.length_squared();
+    // Below 0.03 radians the series' next term, θ²/24, is less than the quotient's rounding.
+    let factor = if square < 1e-3 { 0.5 - square / 24.0 } else { (1.0 - square.sqrt().cos()) / square };
+    let [x, y, z] = theta.to_array();
+    let f = |product: f32| factor * product;
+    [x, y, z, f(x * x), f(y * y), f(z * z), f(x * y), f(x * z), f(y * z)]
 }
 
 /// The rotation by `‖rho‖` radians about `rho`.

@@ -121,6 +121,7 @@ fn rotational_regression(numbers: &mut Numbers, character: &Character, proxies: 
         },
         predictors: GradientPredictors {
             width: 1,
+            features: 3,
             frames: c2_columns[..proxies].to_vec(),
             joints: c2_columns[proxies..].to_vec(),
             rotation: values(proxies * 12),

@@ -1,17 +1,18 @@
 //! Predictors of deformation gradients from joint rotations (Wang, Pulli and Popović, "Real-time enveloping with
 //! rotational regression", 2007, section 4):
 //!
-//!   D(q) = Q_frame exp(ρ̃) S,   ρ̃ = M x,   S = I + sym(H x),   x = [θ̃_{b₁} … θ̃_{b_W} 1]
+//!   D(q) = Q_frame exp(ρ̃) S,   ρ̃ = M x,   S = I + sym(H x),   x = [φ(θ̃_{b₁}) … φ(θ̃_{b_W}) 1]
 //!
-//! The paper's `u W θ̃_b` is the M whose first three columns are uW and whose others are zero; the second joint takes
-//! part in the same exponential, so that a predictor costs one rotation. S is symmetric: six rows suffice.
+//! φ gives the joint's rotation to first order (3 features) or to second (9), see [`features`](crate::joint_rotations::features).
+//! The paper's `u W θ̃_b` is the M whose first three columns are uW and whose others are zero; the second joint takes part
+//! in the same exponential, so that a predictor costs one rotation. S is symmetric: six rows suffice.
 
 use glam::{Mat3A, Vec3A};
 
 use super::Cost;
 use crate::character::{check_finite, check_indices};
 use crate::file::{TensorReader, TensorWriter};
-use crate::joint_rotations::{JointRotations, exp};
+use crate::joint_rotations::{FEATURES, JointRotations, exp};
 use crate::{Character, ModelError};
 
 /// K predictors, each of a 3×3 gradient from W joints.
@@ -19,13 +20,15 @@ use crate::{Character, ModelError};
 pub struct GradientPredictors {
     /// Joints a predictor, W.
     pub width: usize,
+    /// Features a joint, 3 or 9.
+    pub features: usize,
     /// The bone whose rotation carries the predicted one, (K).
     pub frames: Vec<u16>,
     /// The joints whose θ̃ a predictor sees, (K, W); an unused one repeats the first with zero columns.
     pub joints: Vec<u16>,
-    /// M, (K, 3, 3W + 1), row by row: the columns of each joint's θ̃ and one for the constant.
+    /// M, (K, 3, C), C = W · features + 1, row by row: the columns of each joint's features and one for the constant.
     pub rotation: Vec<f32>,
-    /// H, (K, 6, 3W + 1), row by row: the entries xx, yy, zz, xy, xz, yz of S − I.
+    /// H, (K, 6, C), row by row: the entries xx, yy, zz, xy, xz, yz of S − I.
     pub stretch: Vec<f32>,
 }
 
@@ -42,10 +45,10 @@ impl GradientPredictors {
         self.frames.is_empty()
     }
 
-    /// The columns of M and H, 3W + 1.
+    /// The columns of M and H, C = W · features + 1.
     #[must_use]
     pub fn columns(&self) -> usize {
-        3 * self.width + 1
+        self.features * self.width + 1
     }
 
     /// The gradient of predictor `k` in the root's frame.
@@ -58,13 +61,14 @@ impl GradientPredictors {
         let mut rho: [f32; 3] = std::array::from_fn(|row| rotation[row * columns + last]);
         let mut s: [f32; 6] = std::array::from_fn(|row| stretch[row * columns + last]);
         for (w, &b) in self.joints[k * self.width..(k + 1) * self.width].iter().enumerate() {
-            let theta = joints.logs[b as usize];
-            let dot = |row: &[f32]| row[0] * theta.x + row[1] * theta.y + row[2] * theta.z;
+            let x = &joints.features[b as usize][..self.features];
+            let start = |row: usize| row * columns + w * self.features;
+            let dot = |row: &[f32]| row.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
             for (row, rho) in rho.iter_mut().enumerate() {
-                *rho += dot(&rotation[row * columns + 3 * w..]);
+                *rho += dot(&rotation[start(row)..][..self.features]);
             }
             for (row, s) in s.iter_mut().enumerate() {
-                *s += dot(&stretch[row * columns + 3 * w..]);
+                *s += dot(&stretch[start(row)..][..self.features]);
             }
         }
         let [xx, yy, zz, xy, xz, yz] = s;
@@ -75,6 +79,13 @@ impl GradientPredictors {
 
     pub(crate) fn check(&self, name: &str, character: &Character) -> Result<(), ModelError> {
         let (count, columns, bones) = (self.len(), self.columns(), character.bones.len());
+        if self.features != 3 && self.features != FEATURES {
+            return Err(ModelError::Shape {
+                name: format!("{name}.rotation"),
+                found: format!("{} features a joint", self.features),
+                expected: format!("3 or {FEATURES}"),
+            });
+        }
         for (part, found, expected) in [
             ("joints", self.joints.len(), count * self.width),
             ("rotation", self.rotation.len(), count * 3 * columns),
@@ -94,7 +105,7 @@ impl GradientPredictors {
         check_finite(&format!("{name}.stretch"), &self.stretch)
     }
 
-    /// Per predictor: nine rows of 3W + 1 multiply-adds, an exponential (about 40) and two 3×3 products (90).
+    /// Per predictor: nine rows of C multiply-adds, an exponential (about 40) and two 3×3 products (90).
     pub(crate) fn cost(&self) -> Cost {
         let (count, columns) = (self.len() as u64, self.columns() as u64);
         Cost { flops: count * (18 * columns + 130), bytes: count * (36 * columns + 2 * (1 + self.width as u64)) }
@@ -111,11 +122,11 @@ impl GradientPredictors {
     pub(crate) fn read(name: &str, reader: &TensorReader) -> Result<Self, ModelError> {
         let frames = reader.u16(&format!("{name}.frames"), &[None])?;
         let joints = reader.u16(&format!("{name}.joints"), &[Some(frames.len()), None])?;
-        // Without predictors the width cannot be told, nor does it matter.
-        let width = joints.len().checked_div(frames.len()).unwrap_or(1);
-        let columns = Some(3 * width + 1);
-        let rotation = reader.f32(&format!("{name}.rotation"), &[Some(frames.len()), Some(3), columns])?;
-        let stretch = reader.f32(&format!("{name}.stretch"), &[Some(frames.len()), Some(6), columns])?;
-        Ok(Self { width, frames, joints, rotation, stretch })
+        // Without predictors neither width nor features can be told, nor do they matter.
+        let width = joints.len().checked_div(frames.len()).unwrap_or(1).max(1);
+        let rotation = reader.f32(&format!("{name}.rotation"), &[Some(frames.len()), Some(3), None])?;
+        let columns = rotation.len().checked_div(3 * frames.len()).unwrap_or(3 * width + 1);
+        let stretch = reader.f32(&format!("{name}.stretch"), &[Some(frames.len()), Some(6), Some(columns)])?;
+        Ok(Self { width, features: columns.saturating_sub(1) / width, frames, joints, rotation, stretch })
     }
 }

@@ -17,7 +17,7 @@ use crate::methods::ssd::SparseWeights;
 use crate::solve::dense::Cholesky;
 
 /// The ridge toward the mean weights, relative to the mean of the Gram matrix's diagonal.
-const RIDGE: f64 = 0.1;
+const RIDGE: f64 = 1e-3;
 
 /// The ridge that holds key gradients which no triangle determines, relative to the diagonal's mean.
 const KEY_RIDGE: f64 = 1e-6;

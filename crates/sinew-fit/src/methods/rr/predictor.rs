@@ -7,6 +7,9 @@
 //! logarithm nearest to the prediction. Every joint is tried and the best kept; then what is left of ρ̃ is fitted to a
 //! second joint. The two act in one exponential, `exp(u₁W₁θ̃₁ + u₂W₂θ̃₂)`, which to first order is the product of the
 //! two rotations, and half the cost.
+//!
+//! A predictor has columns for the second order of the joints' rotations as well ([`joint_features`]). They are zero in
+//! the paper's solution; the refinement uses them, for muscles do not bulge in proportion to an angle.
 
 use glam::{DMat3, DVec3};
 
@@ -20,8 +23,11 @@ use super::scale_shear;
 /// Joints a predictor sees: the best, its second, and the best one's parent for the stretch.
 pub const JOINTS: usize = 3;
 
-/// Columns of a predictor: the joints' rotations and the constant.
-pub const COLUMNS: usize = 3 * JOINTS + 1;
+/// What a predictor sees of a joint: three numbers of first order and six of second.
+pub const FEATURES: usize = 9;
+
+/// Columns of a predictor: the joints' features and the constant.
+pub const COLUMNS: usize = FEATURES * JOINTS + 1;
 
 /// The identity's share in the Procrustes problem, relative to what the data give: enough to decide, not to bend.
 const TOWARD_IDENTITY: f64 = 1e-3;
@@ -35,7 +41,7 @@ const DISTANCE_PENALTY: f64 = 0.02;
 /// A second joint must take away at least this fraction of the first one's error.
 const SECOND_GAIN: f64 = 0.1;
 
-/// `D(q) = Q_frame exp(M x) (I + sym(H x))`, `x = [θ̃_{b₁}, θ̃_{b₂}, θ̃_{b₃}, 1]`.
+/// `D(q) = Q_frame exp(M x) (I + sym(H x))`, `x = [φ(θ̃_{b₁}), φ(θ̃_{b₂}), φ(θ̃_{b₃}), 1]`, φ the [`joint_features`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictor {
     /// The bone whose rotation carries the predicted one: the parent of the first joint.
@@ -87,12 +93,32 @@ pub fn symmetric([xx, yy, zz, xy, xz, yz]: [f64; 6]) -> DMat3 {
     DMat3::from_cols(DVec3::new(xx, xy, xz), DVec3::new(xy, yy, yz), DVec3::new(xz, yz, zz))
 }
 
-/// The regressors `x = [θ̃_{b₁}, θ̃_{b₂}, θ̃_{b₃}, 1]` of a pose's joint logs, (J).
+/// The regressors `x` of a pose's joint logs, (J).
 #[must_use]
 pub fn regressors(joints: &[usize; JOINTS], logs: &[DVec3]) -> [f64; COLUMNS] {
     let mut x = [1.0; COLUMNS];
-    for (k, &b) in joints.iter().enumerate() {
-        x[3 * k..3 * k + 3].copy_from_slice(&logs[b].to_array());
+    for (features, &b) in x.as_chunks_mut::<FEATURES>().0.iter_mut().zip(joints) {
+        *features = joint_features(logs[b]);
+    }
+    x
+}
+
+/// `φ(θ) = [θ, (1 − cos ‖θ‖)/‖θ‖² (θx², θy², θz², θxθy, θxθz, θyθz)]`: the rotation to first and second order. The factor
+/// is one half for small angles and keeps the second order bounded, so that poses beyond the examples do not run away.
+#[must_use]
+pub fn joint_features(theta: DVec3) -> [f64; FEATURES] {
+    let square = theta.length_squared();
+    // Below 1e-4 radians the quotient loses more digits than the series' next term is worth.
+    let factor = if square < 1e-8 { 0.5 } else { (1.0 - square.sqrt().cos()) / square };
+    let DVec3 { x, y, z } = theta;
+    let second = [x * x, y * y, z * z, x * y, x * z, y * z].map(|product| factor * product);
+    std::array::from_fn(|k| if k < 3 { theta[k] } else { second[k - 3] })
+}
+
+/// The regressors with the second order left out, as the paper has them.
+fn first_order(mut x: [f64; COLUMNS]) -> [f64; COLUMNS] {
+    for features in x.as_chunks_mut::<FEATURES>().0 {
+        features[3..].fill(0.0);
     }
     x
 }
@@ -110,7 +136,8 @@ pub fn fit(training: &Training, joints: &JointRotations, gradients: &[DMat3], ho
     if let Some(second) = &second {
         put(&mut rotation, 1, second.offset * second.scale);
     }
-    let regressors: Vec<[f64; COLUMNS]> = joints.logs.iter().map(|logs| regressors(&chosen, logs)).collect();
+    let regressors: Vec<[f64; COLUMNS]> =
+        joints.logs.iter().map(|logs| first_order(regressors(&chosen, logs))).collect();
     Predictor {
         frame: training.skeleton.parent(first.joint),
         joints: chosen,
@@ -123,7 +150,7 @@ pub fn fit(training: &Training, joints: &JointRotations, gradients: &[DMat3], ho
 /// Puts a 3×3 matrix into the columns of joint `k`.
 fn put(rotation: &mut [[f64; COLUMNS]; 3], k: usize, m: DMat3) {
     for (row, entries) in rotation.iter_mut().enumerate() {
-        entries[3 * k..3 * k + 3].copy_from_slice(&m.row(row).to_array());
+        entries[FEATURES * k..FEATURES * k + 3].copy_from_slice(&m.row(row).to_array());
     }
 }
 

@@ -25,7 +25,7 @@ const PARAMETERS: usize = 9 * COLUMNS;
 /// How far and how hard to refine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefineParams {
-    /// λ, dimensionless; 0.1 to 10 is the useful range.
+    /// λ, dimensionless; 1 to 100 is the useful range.
     pub ridge: f64,
     /// When L-BFGS stops.
     pub lbfgs: LbfgsParams,
@@ -33,7 +33,7 @@ pub struct RefineParams {
 
 impl Default for RefineParams {
     fn default() -> Self {
-        Self { ridge: 1.0, lbfgs: LbfgsParams { iterations: 200, tolerance: 1e-3 } }
+        Self { ridge: 10.0, lbfgs: LbfgsParams { iterations: 200, tolerance: 1e-3 } }
     }
 }
 

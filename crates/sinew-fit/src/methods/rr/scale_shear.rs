@@ -1,10 +1,11 @@
 //! Scale and shear (Wang, thesis 2007, section 2.3): the stretch S linear in the joints' rotations.
 //!
-//!   minimise Σ_e a_e ‖H x^e − vec(S^e − I)‖² + λ ‖H diag(s)‖²,   x = [θ̃ … 1]
+//!   minimise Σ_e a_e ‖H x^e − vec(S^e − I)‖² + λ s² ‖H‖²,   x = [θ̃ … 1]
 //!
-//! S is symmetric, so H has six rows instead of nine. A few poses do not determine its columns: hence the ridge, with
-//! s the regressors' root mean squares, the constant free, and λ by the closed form of leave-one-out
-//! (`r_e / (1 − h_ee)`, h the hat matrix) over a few values.
+//! S is symmetric, so H has six rows instead of nine. A few poses do not determine its columns: hence the ridge, the
+//! constant free, s² the mean of the regressors' squares, and λ by the closed form of leave-one-out (`r_e / (1 − h_ee)`,
+//! h the hat matrix) over a few values. One s² for all: a joint that hardly moves about an axis must not be given a large
+//! coefficient for it, which another pose would pay for.
 
 use glam::DMat3;
 use nalgebra::{SMatrix, SVector};
@@ -69,12 +70,12 @@ fn solve<const K: usize>(
     mut square: Square,
     ridge: f64,
 ) -> (f64, [[f64; COLUMNS]; K]) {
-    let mean = square.trace() / COLUMNS as f64;
+    let last = COLUMNS - 1;
+    let mean = (square.trace() - square[(last, last)]) / last as f64;
     for k in 0..COLUMNS {
-        let own = square[(k, k)];
         // The constant keeps a trace of the ridge, for one pose alone determines nothing else.
-        let share = if k == COLUMNS - 1 { 1e-6 } else { ridge };
-        square[(k, k)] += share * own + 1e-9 * mean + f64::MIN_POSITIVE;
+        let share = if k == last { 1e-6 * square[(last, last)] } else { ridge * mean };
+        square[(k, k)] += share + f64::MIN_POSITIVE;
     }
     let Some(factor) = square.cholesky() else { return (f64::INFINITY, [[0.0; COLUMNS]; K]) };
     let mut solution = [[0.0; COLUMNS]; K];
