@@ -91,10 +91,11 @@ pub fn rotational_regression(character: &Character, proxies: usize) -> Rotationa
         },
         predictors: GradientPredictors {
             width: 2,
+            features: 9,
             frames: (0..proxies).map(bone_of).collect(),
             joints: (0..proxies).flat_map(|p| [bone_of(p), bone_of((p + 1) % proxies)]).collect(),
-            rotation: vec![0.1; proxies * 3 * 7],
-            stretch: vec![0.01; proxies * 6 * 7],
+            rotation: vec![0.1; proxies * 3 * 19],
+            stretch: vec![0.01; proxies * 6 * 19],
         },
         c1: BlockRows {
             starts: starts.clone(),
