@@ -20,6 +20,9 @@ pub(crate) mod seeds;
 pub(crate) mod transforms;
 pub(crate) mod weights;
 
+#[cfg(test)]
+mod tests;
+
 use glam::{DAffine3, DVec3};
 use sinew_examples::{ExamplesError, MeshSequence};
 

@@ -15,6 +15,9 @@ mod parts;
 mod prune;
 mod tree;
 
+#[cfg(test)]
+mod tests;
+
 pub use guided::{GuideBone, recover_guided};
 pub use tree::{Joint, Tree, hierarchy, joint_position, rig};
 
@@ -36,11 +39,10 @@ use prune::Prune;
 /// Frames whose rotations are clustered at most, evenly spaced: parts show in these, and time stays bounded.
 const CLUSTERED_FRAMES: usize = 32;
 
-/// The mean shift's radius starts at this share of the rotations' spread and halves until there are parts enough to merge.
-const FIRST_RADIUS: f64 = 0.12;
-
-/// Halvings of the radius at most.
-const HALVINGS: usize = 2;
+/// The mean shift's radii that are tried, as shares of the rotations' spread, until there are parts enough to merge: first
+/// [`FINER`] ever finer ones, then coarser ones.
+const RADII: [f64; 6] = [0.12, 0.06, 0.03, 0.24, 0.5, 1.0];
+const FINER: usize = 3;
 
 /// Parts before merging, for each bone that is wanted.
 const PARTS_PER_BONE: usize = 4;
@@ -254,15 +256,18 @@ fn find_parts(sequence: &MeshSequence, problem: &Problem, topology: &Topology, b
     let rest = RestTriangles::new(sequence.mesh().vertices(), sequence.mesh().triangles());
     let sequences = RotationSequences::new(&rest.sequences(&poses));
     let wanted = PARTS_PER_BONE * bones.unwrap_or(AUTO_START);
-    let mut radius = FIRST_RADIUS * sequences.spread();
+    let fewest = bones.unwrap_or(2).max(2);
     let mut parts = one;
-    for _ in 0..=HALVINGS {
-        let clusters = mean_shift::cluster(&sequences, radius);
-        parts = Parts::from_faces(&clusters, sequence.mesh().triangles(), topology);
-        if parts.count >= wanted {
+    for (k, share) in RADII.into_iter().enumerate() {
+        // Noise scatters small triangles' rotations; where finer radii fall apart, coarser ones may still hold together.
+        if parts.count >= wanted || (k >= FINER && parts.count >= fewest) {
             break;
         }
-        radius *= 0.5;
+        let clusters = mean_shift::cluster(&sequences, share * sequences.spread());
+        let found = Parts::from_faces(&clusters, sequence.mesh().triangles(), topology);
+        if found.count > parts.count {
+            parts = found;
+        }
     }
     parts::settle_borders(problem, topology, &mut parts);
     let few = bones.map_or(Until::Share(MERGE_SHARE), |bones| Until::Count(KEPT_PER_BONE * bones));
