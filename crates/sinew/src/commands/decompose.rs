@@ -70,6 +70,12 @@ pub struct Args {
 /// Decomposes and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     super::recover::check_output(&args.output)?;
+    let glb = args.output.extension().is_some_and(|extension| extension == "glb");
+    if glb && (args.affine || args.influences > 8) {
+        bail!(
+            "a .glb holds no shear and at most 8 influences; write an .npz, or leave out --affine and lower --influences"
+        );
+    }
     let loaded = load::any(&args.meshes)?;
     let (sequence, examples) = match &loaded {
         Loaded::Examples(examples) => (examples.sequence(), Some(&**examples)),
@@ -102,7 +108,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     }
     let kept = if given.transforms.is_empty() { None } else { examples };
     let rigged = rigged(sequence, &frames, &decomposition, kept)?;
-    super::recover::write(&args.output, &rigged, &decomposition.weights, args.affine)?;
+    super::recover::write(&args.output, &rigged, &decomposition.weights)?;
     if let Some(path) = &args.picture {
         parts_picture::write(path, &rigged, &owners(&decomposition))?;
     }

@@ -3,13 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use glam::DAffine3;
 use sinew_examples::Examples;
 use sinew_fit::methods::ssd::SparseWeights;
 use sinew_fit::recover::{GuideBone, RecoverParams, Recovered, RestChoice, recover, recover_guided};
-use sinew_io::Loaded;
+use sinew_io::{GlbJoint, GlbMesh, GlbMotion, GlbSkin, GlbTransform, Loaded};
 
 use crate::progress::Bars;
 use crate::{Outcome, cpu, load, output, parts_picture};
+
+/// Frames a second of an animation whose source does not say.
+const DEFAULT_FPS: f64 = 24.0;
 
 /// Find a skeleton in a bare mesh sequence: rigid parts, their motion, joints and a hierarchy.
 ///
@@ -111,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     for warning in &recovered.report.warnings {
         eprintln!("note: {warning}");
     }
-    write(&args.output, &recovered.examples, &recovered.weights, false)?;
+    write(&args.output, &recovered.examples, &recovered.weights)?;
     if let Some(path) = &args.picture {
         parts_picture::write(path, &recovered.examples, &recovered.parts)?;
     }
@@ -121,14 +125,45 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 /// Refuses an output that cannot be written before anything is computed.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("npz") => Ok(()),
-        _ => bail!("{}: the output must end in .npz", path.display()),
+        Some("npz" | "glb") => Ok(()),
+        _ => bail!("{}: the output must end in .npz or .glb", path.display()),
     }
 }
 
-/// Writes examples by the file's ending.
-pub fn write(path: &Path, examples: &Examples, _weights: &SparseWeights, _affine: bool) -> anyhow::Result<()> {
-    sinew_io::npz::write(path, examples)?;
+/// Writes examples by the file's ending; a GLB is skinned by `weights` and plays the frames.
+pub fn write(path: &Path, examples: &Examples, weights: &SparseWeights) -> anyhow::Result<()> {
+    if path.extension().is_none_or(|extension| extension != "glb") {
+        sinew_io::npz::write(path, examples)?;
+        return Ok(());
+    }
+    let (mesh, bones) = (examples.mesh(), examples.skeleton().bones());
+    let local = |globals: &[DAffine3], b: usize| {
+        let above = bones[b].parent.map_or(DAffine3::IDENTITY, |parent| globals[parent].inverse());
+        GlbTransform::from_affine(above * globals[b])
+    };
+    let rest: Vec<DAffine3> = bones.iter().map(|bone| bone.rest).collect();
+    let joint = |b: usize| GlbJoint {
+        name: bones[b].name.clone(),
+        parent: bones[b].parent,
+        local: local(&rest, b),
+        inverse_bind: Some(bones[b].rest.inverse()),
+    };
+    let locals = |e: usize| (0..bones.len()).map(|b| local(&examples.pose(e).globals, b)).collect();
+    let fps = examples.fps().unwrap_or(DEFAULT_FPS);
+    let times = (0..examples.frame_count()).map(|e| e as f64 / fps).collect();
+    let row = |row: &Vec<(usize, f64)>| row.iter().map(|&(b, w)| (b, w as f32)).collect();
+    let skin = GlbSkin {
+        joints: (0..bones.len()).map(joint).collect(),
+        weights: weights.vertices.iter().map(row).collect(),
+        motion: Some(GlbMotion { times, locals: (0..examples.frame_count()).map(locals).collect() }),
+    };
+    let mesh = GlbMesh {
+        name: "mesh".into(),
+        positions: mesh.vertices().to_vec(),
+        triangles: mesh.triangles().to_vec(),
+        uvs: mesh.uvs().map(<[_]>::to_vec),
+    };
+    sinew_io::write_glb_skin(path, &mesh, &skin, None)?;
     Ok(())
 }
 

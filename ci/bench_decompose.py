@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Decomposes a mesh sequence with sinew and with Dem Bones (`pip install py-dem-bones`) on one core, and prints both.
+
+    ci/bench_decompose.py SINEW SEQUENCE.npz [--frames test] [--bones 10,20,30] [--peer no] [--json FILE]
+
+E_RMS is 1000 |A - B| / sqrt(3 N V) over half the rest bounding-box diagonal, at most four influences; processor seconds of
+the decomposition alone. Exit 1 if sinew is not lower in both.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before the peer is loaded
+
+import numpy as np
+
+
+def processor_seconds():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def e_rms(drawn, truth, rest):
+    half = np.linalg.norm(rest.max(0) - rest.min(0)) / 2
+    return float(1000 * np.sqrt(np.mean((drawn - truth) ** 2)) / half)
+
+
+def run_sinew(program, path, frames, bones, affine):
+    """Runs the program and measures what it wrote, from the file alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, report = os.path.join(folder, "out.npz"), os.path.join(folder, "out.json")
+        command = [program, "--threads", "1", "decompose", path, "--frames", frames, "--bones", str(bones)]
+        command += ["-o", out, "--json", report] + (["--affine"] if affine else [])
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(report, encoding="utf-8") as file:
+            said = json.load(file)
+        data = np.load(out)
+        rest = data["rest_vertices"].astype(float)
+        skinning = data["bones"].astype(float) @ np.linalg.inv(data["rest_bones"].astype(float))
+        points = np.c_[rest, np.ones(len(rest))]
+        weights = data["influences"].astype(float)
+        assert (weights > 0).sum(1).max() <= 4
+        drawn = np.einsum("vb,nbij,vj->nvi", weights, skinning[:, :, :3], points, optimize=True)
+        return {"e_rms": e_rms(drawn, data["vertices"], rest), "cpu_seconds": said["cpu_seconds"], "bones": said["bones"]}
+
+
+def run_peer(rest, vertices, bones):
+    """Dem Bones with its own defaults, except four influences instead of eight."""
+    import py_dem_bones
+
+    solver = py_dem_bones._DemBones()
+    solver.nB, solver.nnz = bones, 4
+    solver.set_rest_pose(np.ascontiguousarray(rest.T))
+    stacked = np.concatenate([frame.T for frame in vertices])
+    solver.set_animated_poses(np.ascontiguousarray(stacked))
+    start = processor_seconds()
+    solver.compute()
+    seconds = processor_seconds() - start
+    weights = np.asarray(solver.get_weights())
+    weights = weights if weights.shape[0] == len(rest) else weights.T
+    motion = np.asarray(solver.get_transformations())
+    points = np.c_[rest, np.ones(len(rest))]
+    count, frames = weights.shape[1], len(vertices)
+    if motion.ndim == 2:  # (4N, 4B)
+        motion = motion.reshape(frames, 4, count, 4).transpose(0, 2, 1, 3)
+    else:
+        motion = motion.reshape(frames, count, 4, 4)
+    drawn = np.einsum("vb,nbij,vj->nvi", weights, motion[:, :, :3], points, optimize=True)
+    return {"e_rms": e_rms(drawn, vertices, rest), "said_rmse": solver.rmse(), "cpu_seconds": seconds, "bones": count}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("sequence")
+    parser.add_argument("--frames", default="test", choices=["train", "test", "all"])
+    parser.add_argument("--bones", default="10,20,30")
+    parser.add_argument("--peer", default="yes", choices=["yes", "no"])
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    data = np.load(args.sequence)
+    rest, vertices = data["rest_vertices"].astype(float), data["vertices"].astype(float)
+    if args.frames != "all":
+        vertices = vertices[data[args.frames]]
+    rows, missed = [], False
+    print("bones  who            E_RMS   processor seconds")
+    for bones in map(int, args.bones.split(",")):
+        entries = [("sinew rigid", run_sinew(args.program, args.sequence, args.frames, bones, False))]
+        entries.append(("sinew affine", run_sinew(args.program, args.sequence, args.frames, bones, True)))
+        if args.peer == "yes":
+            peer = run_peer(rest, vertices, bones)
+            entries.append(("Dem Bones", peer))
+            ours = entries[0][1]
+            missed |= ours["e_rms"] > peer["e_rms"] or ours["cpu_seconds"] > peer["cpu_seconds"]
+        for who, entry in entries:
+            print(f"{bones:5}  {who:13} {entry['e_rms']:6.3f}   {entry['cpu_seconds']:6.2f}", flush=True)
+            rows.append({"asked": bones, "who": who, **entry})
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=2)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
