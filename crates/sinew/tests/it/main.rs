@@ -1,6 +1,7 @@
 //! Tests of the program and of what must hold across the crates.
 
 mod architecture;
+mod compare;
 mod every_method;
 mod linear;
 mod program;
