@@ -12,6 +12,7 @@ use faer::sparse::{SparseColMat, Triplet};
 use faer::{Mat, Side, linalg::solvers::Solve};
 use glam::DVec2;
 
+use super::arap;
 use super::charts::Chart;
 use crate::FitError;
 use crate::methods::animation_space::Coordinates;
@@ -21,7 +22,7 @@ use crate::norm::{PoseNorm, difference};
 const SMALLEST_AREA: f64 = 1e-9;
 
 /// How strongly, relative to the mean diagonal, the edges of triangles without area are kept short.
-const SPRING: f64 = 1e-6;
+pub(super) const SPRING: f64 = 1e-6;
 
 /// A triangle flattened isometrically: its first corner at the origin, its second on the x axis, counter-clockwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,20 +70,33 @@ pub fn solve(chart: &Chart, locals: &[Local]) -> Result<Solved, FitError> {
     let smallest = SMALLEST_AREA * area / locals.len() as f64;
     let degenerate = locals.iter().filter(|local| local.area() <= smallest).count();
     let pins = pins(chart, locals);
-    let mut uvs = least_squares(chart, locals, smallest, pins)?;
-    let signed = |uvs: &[DVec2], corners: &[usize; 3]| {
-        (uvs[corners[1]] - uvs[corners[0]]).perp_dot(uvs[corners[2]] - uvs[corners[0]]) / 2.0
+    let conformal = scaled(chart, area, least_squares(chart, locals, smallest, pins)?);
+    let flipped_by = |uvs: &[DVec2]| {
+        let over = |(corners, local): (&[usize; 3], &Local)| local.area() > smallest && signed(uvs, corners) <= 0.0;
+        chart.corners.iter().zip(locals).filter(|&pair| over(pair)).count()
     };
-    let flat: f64 = chart.corners.iter().map(|corners| signed(&uvs, corners)).sum();
-    let scale = if flat.abs() > 0.0 && area > 0.0 { (area / flat.abs()).sqrt() } else { 1.0 };
+    let mut rigid = conformal.clone();
+    arap::improve(chart, locals, smallest, &mut rigid)?;
+    // The step to an isometry must not turn triangles over that the conformal map left as they are.
+    let mut uvs = if flipped_by(&rigid) <= flipped_by(&conformal) { rigid } else { conformal };
     let upright = upright(&uvs);
-    uvs.iter_mut().for_each(|uv| *uv = upright * *uv * scale);
+    uvs.iter_mut().for_each(|uv| *uv = upright * *uv);
     let start = (DVec2::INFINITY, DVec2::NEG_INFINITY);
     let (low, high) = uvs.iter().fold(start, |(low, high), &uv| (low.min(uv), high.max(uv)));
     uvs.iter_mut().for_each(|uv| *uv -= low);
-    let over = |(corners, local): (&[usize; 3], &Local)| local.area() > smallest && signed(&uvs, corners) <= 0.0;
-    let flipped = chart.corners.iter().zip(locals).filter(|&pair| over(pair)).count();
-    Ok(Solved { size: high - low, uvs, flipped, degenerate })
+    Ok(Solved { size: high - low, flipped: flipped_by(&uvs), uvs, degenerate })
+}
+
+/// The signed area of a triangle of the map.
+fn signed(uvs: &[DVec2], corners: &[usize; 3]) -> f64 {
+    (uvs[corners[1]] - uvs[corners[0]]).perp_dot(uvs[corners[2]] - uvs[corners[0]]) / 2.0
+}
+
+/// The map with the chart's own area.
+fn scaled(chart: &Chart, area: f64, uvs: Vec<DVec2>) -> Vec<DVec2> {
+    let flat: f64 = chart.corners.iter().map(|corners| signed(&uvs, corners)).sum();
+    let scale = if flat.abs() > 0.0 && area > 0.0 { (area / flat.abs()).sqrt() } else { 1.0 };
+    uvs.into_iter().map(|uv| uv * scale).collect()
 }
 
 /// Two vertices far apart along the chart's edges, and their distance.

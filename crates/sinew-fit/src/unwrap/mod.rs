@@ -2,12 +2,14 @@
 //! (Lévy, Petitjean, Ray and Maillot, "Least squares conformal maps for automatic texture atlas generation", 2002) whose
 //! triangles are measured in the L2,2 norm, the root mean square over all poses, rather than in the rest pose.
 //!
-//! Charts are the mesh's own UV charts or, without UVs, found by [`charts::automatic`]. Each is flattened by [`lscm`], scaled
-//! to its mean area over the motion and packed into the unit square by [`pack`]. [`stretch`] measures the result.
+//! Charts are the mesh's own UV charts or, without UVs, found by [`charts::automatic`]. Each is flattened by `lscm`, made as
+//! nearly isometric as it can be by `arap` (the paper stops at conformal maps, whose scale drifts along long charts) and
+//! packed into the unit square by `pack`. [`stretch`] measures the result.
 //!
 //! What goes wrong is mended and said: a closed chart is cut into automatic ones, an automatic chart that comes out
 //! with turned-over triangles is halved and flattened again, triangles without area are held by their neighbours.
 
+mod arap;
 pub mod charts;
 mod lscm;
 mod pack;

@@ -4,4 +4,5 @@ mod architecture;
 mod compare;
 mod every_method;
 mod linear;
+mod motion;
 mod program;

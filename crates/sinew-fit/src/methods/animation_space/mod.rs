@@ -11,7 +11,7 @@
 //! - λ and δ are chosen together by cross-validation unless they are given.
 //! - The rest mesh in the rest pose counts as one more example.
 //! - Influence sets are found automatically unless they are painted.
-//! - Solved by conjugate gradients on the normal equations with one exactly inverted block a vertex ([`system`]),
+//! - Solved by conjugate gradients on the normal equations with one exactly inverted block a vertex (`system`),
 //!   in memory O(V·n + unknowns), instead of LSQR.
 
 mod coordinates;
@@ -146,4 +146,4 @@ fn with_rest_pose(training: &Training, params: &AsParams) -> Training {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

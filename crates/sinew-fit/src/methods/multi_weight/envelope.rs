@@ -1,12 +1,14 @@
 //! The regression of one influence set: principal components, ridge, truncation; and its use for all its vertices.
 //!
-//! The columns of A depend on the set and the component i only, so vertices with the same set share
-//! `A = Aᵀ diag(a) A`, its principal components and the solution operator
+//! The columns of A depend on the set and the component i only, so vertices with the same set share their covariance
+//! `V = E Λ Eᵀ` (after the columns are scaled by the painted influences μ) and its principal components E. In these the
+//! normal equations of eq. 8 are all but diagonal: with α = Σ a_e and m = Eᵀ μ ā, ā the columns' means,
 //!
-//!   K = μ E (Eᵀ μ AᵀA μ E + Λ)⁺ Eᵀ μ,   u = K Aᵀ b
+//!   Eᵀ μ AᵀA μ E + diag(s_f/Λ) = D + α m mᵀ,   D_h = α Λ_h + s_f/Λ_h.
 //!
-//! (μ the painted influences, 1 without a map; ⁺ drops small singular values). A vertex then costs its `Aᵀ b` and a product
-//! with K. Where μ differs from vertex to vertex, E and K are computed for each.
+//! The constant column takes away exactly the rank-one part; without it the inverse is by Sherman and Morrison. A vertex then
+//! costs its `Aᵀ b` and two products with E, whatever the number of s_f to be tried. Where μ differs from vertex to vertex,
+//! E is computed for each.
 
 use std::collections::BTreeMap;
 
@@ -136,16 +138,16 @@ fn solve_group(
         std::array::from_fn(|i| Regression::new(features, &weights, i, bones, params.constant));
     let uniform = |v: usize| sets.freedom[v].iter().all(|&f| f == 1.0);
     let ones = vec![1.0; bones.len()];
-    let shared = vertices
-        .iter()
-        .any(|&v| uniform(v))
-        .then(|| sides.each_ref().map(|side| side.operators(&ones, params, scale_factors)));
+    let shared = vertices.iter().any(|&v| uniform(v)).then(|| sides.each_ref().map(|s| s.components(&ones, params)));
     let vertex = |&v: &usize| {
         let wrong = corrections_wanted(training, skin, features.examples, v);
-        let own = (!uniform(v)).then(|| sides.each_ref().map(|s| s.operators(&sets.freedom[v], params, scale_factors)));
-        let operators = own.as_ref().or(shared.as_ref()).expect("shared operators exist for a vertex without its own");
-        let right: [Vec<f64>; 3] = std::array::from_fn(|i| sides[i].right_hand_side(&wrong, i));
-        (0..scale_factors.len()).map(|f| std::array::from_fn(|i| apply(&operators[i][f], &right[i]))).collect()
+        let own = (!uniform(v)).then(|| sides.each_ref().map(|side| side.components(&sets.freedom[v], params)));
+        let components =
+            own.as_ref().or(shared.as_ref()).expect("shared components exist for a vertex without its own");
+        let solved: [Vec<Vec<f64>>; 3] = std::array::from_fn(|i| {
+            sides[i].solve(&components[i], &sides[i].right_hand_side(&wrong, i), params, scale_factors)
+        });
+        (0..scale_factors.len()).map(|f| std::array::from_fn(|i| solved[i][f].clone())).collect()
     };
     vertices.par_iter().with_min_len(16).map(vertex).collect()
 }
@@ -200,61 +202,80 @@ impl Regression {
         sum
     }
 
-    /// K for each scale factor, (columns, columns) row by row. `freedom` is μ, one a bone.
-    fn operators(&self, freedom: &[f64], params: &MweParams, scale_factors: &[f64]) -> Vec<Vec<f64>> {
+    /// The principal components of the columns scaled by `freedom` (μ, one a bone).
+    fn components(&self, freedom: &[f64], params: &MweParams) -> Components {
         let varying = self.columns - usize::from(self.constant);
-        let mu = |c: usize| if c < varying { freedom[c / 4] } else { 1.0 };
+        let mu = |c: usize| freedom[c / 4];
         let covariance = Mat::from_fn(varying, varying, |r, c| {
             mu(r) * mu(c) * (self.gram[(r, c)] / self.total - self.means[r] * self.means[c])
         });
-        let Some((values, vectors)) = eigen(&covariance) else { return self.nothing(scale_factors) };
-        let largest = values.last().copied().unwrap_or(0.0);
+        let Ok(eigen) = covariance.self_adjoint_eigen(Side::Lower) else { return Components::default() };
+        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let largest = values.iter().copied().fold(0.0, f64::max);
         // Below 1e-12 (rotations by a millionth of a radian) a column does not vary: eq. 9's λ is infinite.
         let enough = |&h: &usize| values[h] > (params.variance_threshold * largest).max(1e-12);
         let kept: Vec<usize> = (0..varying).filter(enough).collect();
-        let components = kept.len() + usize::from(self.constant);
-        if components == 0 {
-            return self.nothing(scale_factors);
+        let direction = |&h: &usize| (0..varying).map(|r| mu(r) * vectors[(r, h)]).collect::<Vec<f64>>();
+        let directions: Vec<Vec<f64>> = kept.iter().map(direction).collect();
+        Components {
+            variances: kept.iter().map(|&h| values[h]).collect(),
+            means: directions.iter().map(|direction| dot(direction, &self.means[..varying])).collect(),
+            directions,
         }
-        // μ E with the constant's own column appended.
-        let basis = Mat::from_fn(self.columns, components, |r, h| match (r < varying, h < kept.len()) {
-            (true, true) => mu(r) * vectors[(r, kept[h])],
-            (false, false) => 1.0,
-            _ => 0.0,
-        });
-        let projected = basis.transpose() * &self.gram * &basis;
-        let operator = |&factor: &f64| {
-            let ridge = |h: usize| if h < kept.len() { factor / values[kept[h]] } else { 0.0 };
-            let matrix =
-                Mat::from_fn(components, components, |r, c| projected[(r, c)] + if r == c { ridge(r) } else { 0.0 });
-            let Some((singular, directions)) = eigen(&matrix) else { return vec![0.0; self.columns * self.columns] };
-            let smallest = params.singular_threshold * singular.last().copied().unwrap_or(0.0);
-            let side = &basis * &directions;
-            let scaled = Mat::from_fn(self.columns, components, |r, h| {
-                if singular[h] > smallest { side[(r, h)] / singular[h] } else { 0.0 }
-            });
-            let dense = scaled * side.transpose();
-            (0..self.columns * self.columns).map(|k| dense[(k / self.columns, k % self.columns)]).collect()
+    }
+
+    /// The weights of A's columns for each scale factor, the constant last.
+    fn solve(
+        &self,
+        components: &Components,
+        right: &[f64],
+        params: &MweParams,
+        scale_factors: &[f64],
+    ) -> Vec<Vec<f64>> {
+        let varying = self.columns - usize::from(self.constant);
+        // Σ a b, if there is a constant to take it up.
+        let sum = if self.constant { right[varying] } else { 0.0 };
+        let Components { variances, means, directions } = components;
+        let centred = |(direction, mean): (&Vec<f64>, &f64)| dot(direction, &right[..varying]) - mean * sum;
+        let projected: Vec<f64> = directions.iter().zip(means).map(centred).collect();
+        let solution = |&factor: &f64| {
+            let diagonal: Vec<f64> = variances.iter().map(|&v| self.total * v + factor / v).collect();
+            let smallest = params.singular_threshold * diagonal.iter().copied().fold(0.0, f64::max);
+            let divide = |x: &[f64]| -> Vec<f64> {
+                x.iter().zip(&diagonal).map(|(x, &d)| if d > smallest { x / d } else { 0.0 }).collect()
+            };
+            let mut w = divide(&projected);
+            if !self.constant {
+                let scaled = divide(means);
+                let share = self.total * dot(means, &w) / (1.0 + self.total * dot(means, &scaled));
+                w.iter_mut().zip(&scaled).for_each(|(w, s)| *w -= share * s);
+            }
+            let mut weights = vec![0.0; self.columns];
+            for (direction, w) in directions.iter().zip(&w) {
+                weights.iter_mut().zip(direction).for_each(|(sum, x)| *sum += w * x);
+            }
+            if self.constant {
+                weights[varying] = sum / self.total - dot(means, &w);
+            }
+            weights
         };
-        scale_factors.iter().map(operator).collect()
-    }
-
-    fn nothing(&self, scale_factors: &[f64]) -> Vec<Vec<f64>> {
-        vec![vec![0.0; self.columns * self.columns]; scale_factors.len()]
+        scale_factors.iter().map(solution).collect()
     }
 }
 
-/// Eigenvalues, ascending, and eigenvectors; `None` for an empty matrix.
-fn eigen(matrix: &Mat<f64>) -> Option<(Vec<f64>, Mat<f64>)> {
-    if matrix.nrows() == 0 {
-        return None;
-    }
-    let eigen = matrix.self_adjoint_eigen(Side::Lower).ok()?;
-    Some((eigen.S().column_vector().iter().copied().collect(), eigen.U().to_owned()))
+/// Principal components of one regression that vary enough.
+#[derive(Default)]
+struct Components {
+    /// Λ_h, (components).
+    variances: Vec<f64>,
+    /// `m = Eᵀ μ ā`, (components).
+    means: Vec<f64>,
+    /// The columns of μ E, (components)(varying columns).
+    directions: Vec<Vec<f64>>,
 }
 
-fn apply(operator: &[f64], x: &[f64]) -> Vec<f64> {
-    operator.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(k, x)| k * x).sum()).collect()
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Corrections and the skin beneath as one set of weights over plain skinning transforms.

@@ -15,7 +15,7 @@
 //! - The matrices are root-relative, so that the result moves with the character, and translations are taken at the bones'
 //!   own origins in units of the rest box, so that one s_f fits all columns.
 //! - s_f is chosen by cross-validation unless it is given.
-//! - Vertices with the same influence set share their principal components and factors ([`envelope`]).
+//! - Vertices with the same influence set share their principal components, in which eq. 8 is solved in closed form (`envelope`).
 
 mod envelope;
 mod selection;
@@ -53,7 +53,8 @@ pub struct MweParams {
     pub scale_factor: Option<f64>,
     /// Principal components whose variance is below this fraction of the largest are dropped, 0 to 1.
     pub variance_threshold: f64,
-    /// Singular values of eq. 8 below this fraction of the largest are dropped, 0 to 1.
+    /// Singular values of eq. 8 below this fraction of the largest are dropped, 0 to 1 (in principal components its matrix is
+    /// diagonal but for the means' part, and the diagonal is what is looked at).
     pub singular_threshold: f64,
     /// Poses whose matrix entries differ by less than this (root mean square; a radian or a rest box is about one) count as
     /// one pose.

@@ -1,0 +1,162 @@
+//! Over all poses: texture maps by the L2,2 norm, and bounds that no vertex leaves.
+
+use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
+use sinew_examples::{Examples, Skeleton, datasets};
+use sinew_fit::methods::animation_space::Coordinates;
+use sinew_fit::norm::ranges::RangesOfMotion;
+use sinew_fit::norm::{MotionModel, MotionSamples, PoseNorm};
+use sinew_fit::range_bounds::over_ranges;
+use sinew_fit::unwrap::{Unwrapped, stretch, unwrap};
+use sinew_fit::{Method, Quiet, Training, fit, to_model};
+use sinew_runtime::bounds::{Aabb, Bounds};
+use sinew_runtime::{Evaluator, Model};
+
+fn dataset(name: &str) -> Examples {
+    (datasets::by_name(name).expect("a built-in data set").make)()
+}
+
+fn fitted(examples: &Examples, method: &str) -> Model {
+    let training = Training::new(examples, &examples.split().train).unwrap();
+    fit(&training, &Method::by_name(method).unwrap(), &Quiet).unwrap().model
+}
+
+fn evaluate(model: &Model, pose: &[Affine3A]) -> Vec<Vec3> {
+    let mut out = vec![[0.0; 3]; model.character.vertex_count()];
+    Evaluator::new(model).positions(pose, &mut out);
+    out.into_iter().map(Vec3::from).collect()
+}
+
+/// A sequence of numbers in 0…1 that is the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Global transforms for rotations `turn(b)` of each joint on top of its rest joint.
+fn pose(skeleton: &Skeleton, root: DAffine3, mut turn: impl FnMut(usize) -> DQuat) -> Vec<Affine3A> {
+    let bones = skeleton.bones();
+    let mut globals: Vec<DAffine3> = bones.iter().map(|bone| root * bone.rest).collect();
+    for &b in skeleton.parents_first() {
+        if let Some(parent) = bones[b].parent {
+            let joint = bones[parent].rest.inverse() * bones[b].rest;
+            globals[b] = globals[parent] * joint * DAffine3::from_quat(turn(b));
+        }
+    }
+    globals.into_iter().map(to_model::transform).collect()
+}
+
+#[test]
+fn no_vertex_leaves_its_bounds_in_any_pose() {
+    let examples = dataset("arm");
+    let mut random = Random(1);
+    for method in ["ssd", "as", "rr"] {
+        let model = fitted(&examples, method);
+        let bounds = Bounds::new(&model, 64).unwrap();
+        let mut held: Vec<u32> = bounds.blocks.iter().flat_map(|block| block.vertices.iter().copied()).collect();
+        held.sort_unstable();
+        assert!(held.iter().copied().eq(0..model.character.vertex_count() as u32), "every vertex in one block");
+        let mut evaluator = Evaluator::new(&model);
+        let mut boxes = Vec::new();
+        let (mut ratio, count) = (0.0, 30);
+        for k in 0..count {
+            // From the trained range to far beyond it, standing anywhere within ten metres.
+            let reach = 0.2 + 0.1 * f64::from(k);
+            let mut angle = || reach * (random.next() - 0.5);
+            let mut turn = |_| DQuat::from_euler(glam::EulerRot::XYZ, angle(), angle(), angle());
+            let root = DAffine3::from_rotation_translation(turn(0), DVec3::splat(f64::from(k) / 3.0));
+            let pose = pose(examples.skeleton(), root, turn);
+            let positions = evaluate(&model, &pose);
+            evaluator.bounds(&bounds, &pose, &mut boxes);
+            for (block, bound) in bounds.blocks.iter().zip(&boxes) {
+                let (centre, radius) = bound.sphere();
+                for &v in &block.vertices {
+                    let p = positions[v as usize];
+                    assert!(bound.contains(p), "{method}: vertex {v} at {p} left {bound:?}");
+                    assert!(p.distance(centre) <= radius * 1.000_01, "{method}: vertex {v} left its sphere");
+                }
+            }
+            let all = boxes.iter().fold(Aabb::EMPTY, |all, &bound| all.union(bound));
+            ratio += f64::from(all.diagonal() / Aabb::around(positions).diagonal()) / f64::from(count);
+        }
+        // Bounds that are twice too large would cull little; ours are within a few percent on a whole character.
+        assert!(ratio < 1.3, "{method}: {ratio:.2} times the exact box");
+    }
+}
+
+#[test]
+fn no_pose_within_the_ranges_leaves_their_bounds() {
+    let examples = dataset("arm");
+    let skeleton = examples.skeleton();
+    let names: Vec<&str> = skeleton.bones().iter().map(|bone| bone.name.as_str()).collect();
+    let moving: Vec<usize> = (0..names.len()).filter(|&b| b != skeleton.root()).collect();
+    let text: String = moving
+        .iter()
+        .map(|&b| format!("{} hinge 0 0 1 -20 100\n{} hinge 1 0 0 -40 40\n", names[b], names[b]))
+        .collect();
+    let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
+    let to_root = to_model::transform(skeleton.rest_root_frame().inverse());
+    let mut random = Random(5);
+    for method in ["ssd", "as"] {
+        let model = fitted(&examples, method);
+        let bounds = Bounds::new(&model, 64).unwrap();
+        let boxes = over_ranges(&model, &bounds, skeleton, &ranges).unwrap();
+        for _ in 0..40 {
+            let turn = |_| {
+                let (z, x) =
+                    ((-20.0 + 120.0 * random.next()).to_radians(), (-40.0 + 80.0 * random.next()).to_radians());
+                DQuat::from_rotation_z(z) * DQuat::from_rotation_x(x)
+            };
+            let positions = evaluate(&model, &pose(skeleton, DAffine3::IDENTITY, turn));
+            for (block, bound) in bounds.blocks.iter().zip(&boxes) {
+                for &v in &block.vertices {
+                    let p = to_root.transform_point3(positions[v as usize]);
+                    assert!(bound.contains(p), "{method}: vertex {v} at {p} left {bound:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_without_bounds_say_so() {
+    let examples = dataset("bar");
+    let error = Bounds::new(&fitted(&examples, "dqs"), 64).unwrap_err().to_string();
+    assert!(error.contains("dual-quaternion"), "{error}");
+}
+
+/// Merry et al. 2006, table II: statistics of the motion give the least stretch, also on frames they have not seen.
+#[test]
+fn maps_that_know_the_motion_stretch_least() {
+    for name in ["tube-bend", "tube-twist", "arm", "shoulder"] {
+        let examples = dataset(name);
+        let model = fitted(&examples, "as");
+        let coordinates = Coordinates::from_model(&model).unwrap();
+        let skeleton = examples.skeleton();
+        let samples = MotionSamples::new(skeleton, examples.split().train.iter().map(|&e| examples.pose(e)));
+        let norms = [
+            PoseNorm::average(&[vec![DAffine3::IDENTITY; skeleton.bone_count()]]),
+            PoseNorm::new(skeleton, &MotionModel::UniformRotations).unwrap(),
+            PoseNorm::new(skeleton, &samples.rotations(skeleton)).unwrap(),
+        ];
+        let triangles = &model.character.triangles;
+        let map = |norm: &PoseNorm| -> Unwrapped {
+            unwrap(&coordinates, examples.mesh().vertices(), triangles, model.character.uvs.as_deref(), norm).unwrap()
+        };
+        let frame = |e: usize| -> Vec<DVec3> {
+            let pose: Vec<Affine3A> = examples.pose(e).globals.iter().map(|&g| to_model::transform(g)).collect();
+            evaluate(&model, &pose).into_iter().map(Vec3::as_dvec3).collect()
+        };
+        let test = &examples.split().test;
+        let mean = |norm: &PoseNorm| {
+            let map = map(norm);
+            test.iter().map(|&e| stretch::percent(&frame(e), triangles, &map.uvs)).sum::<f64>() / test.len() as f64
+        };
+        let [rest, skeleton_only, motion] = norms.each_ref().map(mean);
+        println!("{name}: rest {rest:.2} %, skeleton {skeleton_only:.2} %, motion {motion:.2} %");
+        assert!(motion < rest && motion < skeleton_only, "{name}: {rest:.2}, {skeleton_only:.2}, {motion:.2} %");
+    }
+}
