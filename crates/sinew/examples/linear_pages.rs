@@ -68,7 +68,7 @@ fn subdivision_page(folder: &Path) -> Result<()> {
         let worst = test.iter().flat_map(|&e| distances(e)).fold(0.0, f64::max);
         writeln!(rows, "| {name} | {worst:.6} |")?;
         let last = *test.last().expect("the data set has test frames");
-        // Half a percent of the diagonal is red.
+        // Half a percent of the diagonal is dark.
         let colours: Vec<[f64; 3]> = distances(last).iter().map(|d| error_colour(d / 0.5)).collect();
         let positions = posed(&fine, &examples, last);
         let camera = Camera::around(&[&positions], 20.0, 15.0, 4.0 / 3.0);
@@ -84,7 +84,7 @@ fn subdivision_page(folder: &Path) -> Result<()> {
          surface wherever a joint bends. (A linear blend model is turned into animation space first, which loses nothing.)\n\n\
          ![A bent tube, subdivided twice, coloured by the distance to the subdivided posed mesh: left linear blend \
          skinning with averaged weights, right animation space](subdivision.png)\n\n\
-         The bent tube subdivided twice, coloured by its distance from the subdivided posed mesh (red: half a percent of the\n\
+         The bent tube subdivided twice, coloured by its distance from the subdivided posed mesh (dark: half a percent of the\n\
          rest diagonal or more). Left linear blend skinning with averaged positions and weights, right animation space.\n\n\
          | `tube-bend`, all test frames | largest distance, % of the rest diagonal |\n|---|---|\n{rows}\n\
          This page is written by `cargo run --release -p sinew --example linear_pages`.\n"
@@ -134,7 +134,7 @@ fn texture_page(folder: &Path, files: &[PathBuf]) -> Result<()> {
     let head = "| | rest pose | skeleton only | skeleton and motion |\n|---|---|---|---|\n";
     let page = format!(
         "# Texture maps that fit the whole motion\n\n\
-         `sinew unwrap examples.npz --statistics motion -o out.obj` flattens a skin so that its texture is distorted least over\n\
+         `sinew unwrap examples.npz --statistics motion -o out.glb` flattens a skin so that its texture is distorted least over\n\
          all poses, not just at rest (Merry, Marais and Gain, \"Animation space\", 2006, section 5). Triangles are measured by\n\
          the root mean square over the poses: of the rest pose alone, of a skeleton whose joints turn in every way, or of\n\
          joints that turn as they do in the training frames.\n\n\

@@ -39,6 +39,7 @@ pub fn glb_mesh(character: &Character, name: &str) -> GlbMesh {
         positions: character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect(),
         triangles: character.triangles.clone(),
         uvs: character.uvs.clone(),
+        extras: None,
     }
 }
 

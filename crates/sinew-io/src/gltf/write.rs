@@ -27,6 +27,8 @@ pub struct GlbMesh {
     pub triangles: Vec<[u32; 3]>,
     /// Texture coordinates per triangle corner, (F); V up.
     pub uvs: Option<Vec<[[f32; 2]; 3]>>,
+    /// What the mesh's node says in its `extras`.
+    pub extras: Option<Value>,
 }
 
 /// A joint: a node that skins use.
@@ -121,6 +123,9 @@ pub fn write_glb_skin(
     let mut scene: Vec<usize> = (0..skin.joints.len()).filter(|&j| skin.joints[j].parent.is_none()).collect();
     scene.push(nodes.len());
     let mut node = json!({"name": mesh.name, "mesh": 0, "skin": 0});
+    if let Some(extras) = &mesh.extras {
+        node["extras"] = extras.clone();
+    }
     let mut document = json!({"scene": 0, "scenes": [{"nodes": scene}]});
     if let Some(model) = model {
         embed(&mut builder, &mut document, &mut node, &split, model);

@@ -63,6 +63,7 @@ pub fn bar(ending: &str) -> Written {
                 positions: points(0),
                 triangles: surface.polygons.fan(),
                 uvs: surface.triangle_uvs(),
+                extras: None,
             };
             write_glb_morphs(&path, &mesh, &times(), &frames)
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use glam::{Affine3A, Vec3};
-use sinew_examples::{Examples, FrameSelection};
+use sinew_examples::{Examples, FrameSelection, Pose};
 use sinew_fit::range_bounds::over_ranges;
 use sinew_runtime::bounds::{Aabb, BLOCK_SIZE, Bounds};
 use sinew_runtime::{Evaluator, Model};
@@ -88,6 +88,20 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         output::json(path, &value)?;
     }
     Ok(Outcome::Done)
+}
+
+/// What a GLB says of its bounds: boxes and spheres of the character and its bones over `poses`, or over the rest pose if
+/// there are none. Nothing for methods whose bounds are not known.
+pub fn extras(model: &Model, poses: &[Pose]) -> Option<serde_json::Value> {
+    let bounds = Bounds::new(model, BLOCK_SIZE).ok()?;
+    let rest = || vec![model.character.bones.iter().map(|bone| bone.rest).collect()];
+    let pose = |pose: &Pose| pose.globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect();
+    let posed = if poses.is_empty() { rest() } else { poses.iter().map(pose).collect() };
+    let over = Over::new(model, &bounds, &posed);
+    let whole = over.boxes.iter().fold(Aabb::EMPTY, |all, &b| all.union(b));
+    Some(serde_json::json!({
+        "bounds": {"poses": posed.len(), "character": boxed(whole), "bones": by_bone(model, &bounds, &over.boxes)}
+    }))
 }
 
 fn poses(args: &Args, model: &Model, examples: Option<&Examples>) -> anyhow::Result<Vec<Vec<Affine3A>>> {

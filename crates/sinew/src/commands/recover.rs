@@ -162,6 +162,7 @@ pub fn write(path: &Path, examples: &Examples, weights: &SparseWeights) -> anyho
         positions: mesh.vertices().to_vec(),
         triangles: mesh.triangles().to_vec(),
         uvs: mesh.uvs().map(<[_]>::to_vec),
+        extras: None,
     };
     sinew_io::write_glb_skin(path, &mesh, &skin, None)?;
     Ok(())

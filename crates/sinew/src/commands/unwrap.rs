@@ -14,6 +14,7 @@ use sinew_fit::unwrap::{Unwrapped, stretch, unwrap};
 use sinew_fit::{Method, Training};
 use sinew_runtime::Model;
 
+use crate::commands::export;
 use crate::{Outcome, load, output, predict, progress};
 
 /// Make texture coordinates whose distortion is least over a motion instead of in one pose.
@@ -21,12 +22,12 @@ use crate::{Outcome, load, output, predict, progress};
 /// EXAMPLES are fitted as animation space first; a MODEL must be linear blend or animation space.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sinew unwrap arm.npz --statistics motion -o arm.obj
+  sinew unwrap arm.npz --statistics motion -o arm.glb
   sinew unwrap arm.sinew --motion arm.npz -o unwrapped.sinew --json map.json")]
 pub struct Args {
     /// Examples, or a .sinew model.
     input: PathBuf,
-    /// What to write: .sinew, or .obj with the rest mesh.
+    /// What to write: a .glb that engines load, a .sinew model, or an .obj with the rest mesh.
     #[arg(short, long)]
     output: PathBuf,
     /// What is known of the motion: the rest pose alone, the skeleton alone (every rotation as likely as any other), or
@@ -160,14 +161,14 @@ fn stretches(model: &Model, motion: Option<&Examples>, rest: &[DVec3], map: &Unw
 }
 
 fn write(path: &Path, model: &Model) -> anyhow::Result<()> {
+    let has = |wanted: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted));
     if is_model(path) {
         return Ok(model.write(path)?);
     }
-    anyhow::ensure!(
-        path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("obj")),
-        "{}: write a .sinew or an .obj file",
-        path.display()
-    );
+    if has("glb") {
+        return export::write_plain(path, model);
+    }
+    anyhow::ensure!(has("obj"), "{}: write a .glb, a .sinew or an .obj file", path.display());
     let mut text = String::new();
     for [x, y, z] in &model.character.rest_positions {
         text += &format!("v {x} {y} {z}\n");

@@ -2,13 +2,14 @@
 
 mod proxies;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use glam::DAffine3;
 use sinew_examples::{Pose, rigid_part};
 use sinew_io::{GlbJoint, GlbModel, GlbMotion, GlbSkin, GlbTransform, Retargeted};
 use sinew_runtime::{FORMAT_VERSION, Model, Skin};
 
+use crate::commands::bounds;
 use crate::{Outcome, animation, character, load, output};
 
 /// Write a model as a GLB that engines load.
@@ -48,7 +49,8 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     let clip = args.animation.as_deref().map(|path| animation::load(path, &model)).transpose()?;
-    let mesh = character::glb_mesh(&model.character, &character::name_of(&args.output));
+    let mut mesh = character::glb_mesh(&model.character, &character::name_of(&args.output));
+    mesh.extras = bounds::extras(&model, clip.as_ref().map_or(&[], |clip| &clip.poses));
     let width = args.influences.into();
     let skin = match (&clip, args.proxy_bones) {
         (Some(clip), true) => proxies::skin(&model, clip, width, args.rigid)?,
@@ -62,6 +64,15 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let (joints, frames) = (skin.joints.len(), skin.motion.as_ref().map_or(0, |motion| motion.times.len()));
     output::line(&format!("{}: {joints} joints, {frames} frames", args.output.display()))?;
     Ok(Outcome::Done)
+}
+
+/// Writes `model` with plain weights, four a vertex, and itself in the extension, without a clip.
+pub fn write_plain(path: &Path, model: &Model) -> anyhow::Result<()> {
+    let mut mesh = character::glb_mesh(&model.character, &character::name_of(path));
+    mesh.extras = bounds::extras(model, &[]);
+    let bytes = model.to_bytes();
+    let embedded = GlbModel { bytes: &bytes, method: &model.metadata.method, format_version: FORMAT_VERSION };
+    Ok(sinew_io::write_glb_skin(path, &mesh, &plain_skin(model, None, 4), Some(embedded))?)
 }
 
 /// The skeleton's own joints, without the scale of their rest, and the fall-back weights.
