@@ -211,7 +211,7 @@ pub fn scatter(title: &str, x: &Axis, y: &Axis, series: &[Series], frontier: &[(
             let width = 5.6 * series.name.chars().count() as f64 + 6.0;
             let flip = cx + 8.0 + width > WIDTH - 2.0;
             let left = if flip { cx - 8.0 - width } else { cx + 8.0 };
-            let mut ty = cy + 3.5;
+            let mut ty = cy - 4.0;
             for _ in 0..20 {
                 match taken.iter().find(|t| (t.1 - ty).abs() < 10.5 && left < t.0 + t.2 && t.0 < left + width) {
                     Some(other) => ty = other.1 + 11.0,

@@ -44,7 +44,7 @@ pub fn section(contest: &Contest) -> String {
     let mut rows = Vec::new();
     for (index, (contender, outcome)) in contest.entries.iter().enumerate() {
         let name = format!(
-            "<td><span class=\"chip\" style=\"background:{}\"></span>{} <code>{}</code></td>",
+            "<td><span class=\"chip\" style=\"background:{}\"></span><span class=\"title\">{}</span> <code>{}</code></td>",
             series_colour(index),
             escape(&contender.title),
             escape(&contender.name)
