@@ -41,13 +41,13 @@ impl Default for Options {
 /// costs only scratch memory.
 #[derive(Clone)]
 pub struct Evaluator<'model> {
-    model: &'model Model,
+    pub(crate) model: &'model Model,
     options: Options,
     plan: Arc<Plan>,
     normals: Option<Normals>,
-    posed: PosedSkeleton,
-    scratch: Scratch,
-    correction_scratch: CorrectionScratch,
+    pub(crate) posed: PosedSkeleton,
+    pub(crate) scratch: Scratch,
+    pub(crate) correction_scratch: CorrectionScratch,
     /// The palette that the plan reads.
     matrices: Vec<Matrix>,
     #[cfg(feature = "rayon")]
@@ -193,7 +193,7 @@ impl<'model> Evaluator<'model> {
     }
 
     /// Fills the palette for `pose`.
-    fn prepare(&mut self, pose: &[Affine3A]) {
+    pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
         let Self { model, plan, posed, scratch, matrices, correction_scratch, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
         // Plain skinning needs the world transforms only.

@@ -29,6 +29,12 @@ pub(crate) struct CorrectionScratch {
     proxies: proxies::ProxyScratch,
 }
 
+impl CorrectionScratch {
+    pub(crate) fn vertices_mut(&mut self) -> &mut vertices::VertexScratch {
+        &mut self.vertices
+    }
+}
+
 impl Correction {
     /// The kind's name in files.
     #[must_use]

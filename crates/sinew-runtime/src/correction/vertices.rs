@@ -117,6 +117,22 @@ impl VertexCorrection {
     }
 
     /// Adds the displacements to `positions`, which stand in the world.
+    /// The component weights of every region in a pose, one region after the other.
+    pub(crate) fn component_weights<'scratch>(
+        &self,
+        character: &Character,
+        posed: &PosedSkeleton,
+        scratch: &'scratch mut VertexScratch,
+    ) -> &'scratch [f32] {
+        self.space.set(character, posed, &mut scratch.space);
+        for (r, mixing) in self.mixing.iter().enumerate() {
+            let kernel = self.space.kernel(r, &mut scratch.space);
+            let weights = &mut scratch.weights[scratch.starts[r]..scratch.starts[r + 1]];
+            mix(mixing, kernel, weights);
+        }
+        &scratch.weights
+    }
+
     pub(crate) fn add(
         &self,
         character: &Character,
@@ -124,12 +140,7 @@ impl VertexCorrection {
         scratch: &mut VertexScratch,
         positions: &mut [[f32; 3]],
     ) {
-        self.space.set(character, posed, &mut scratch.space);
-        for (r, mixing) in self.mixing.iter().enumerate() {
-            let kernel = self.space.kernel(r, &mut scratch.space);
-            let weights = &mut scratch.weights[scratch.starts[r]..scratch.starts[r + 1]];
-            mix(mixing, kernel, weights);
-        }
+        self.component_weights(character, posed, scratch);
         for part in &self.parts {
             let weights = &scratch.weights[scratch.starts[part.region]..scratch.starts[part.region + 1]];
             let sums = &mut scratch.sums[..part.vertices.len()];

@@ -64,7 +64,7 @@ impl DualQuaternion {
 }
 
 /// (real, dual) with dual = ½ t real.
-fn to_dual(rigid: Affine3A) -> Dual {
+pub(crate) fn to_dual(rigid: Affine3A) -> Dual {
     let real = Quat::from_mat3a(&rigid.matrix3);
     let t = Quat::from_vec4(Vec3::from(rigid.translation).extend(0.0));
     Row(bytemuck::cast([real.to_array(), ((t * real) * 0.5).to_array()]))

@@ -14,6 +14,7 @@ mod rotational_regression;
 pub use animation_space::AnimationSpace;
 pub use block_rows::BlockRows;
 pub use dual_quaternion::DualQuaternion;
+pub(crate) use dual_quaternion::to_dual;
 pub use gradients::GradientPredictors;
 pub use linear_blend::LinearBlend;
 pub use multi_weight::MultiWeight;

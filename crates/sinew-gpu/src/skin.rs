@@ -1,0 +1,202 @@
+//! A model on the GPU: its data uploaded once, a few hundred numbers a frame, vertices and normals in buffers.
+
+use glam::Affine3A;
+use sinew_runtime::{Correction, Deformer, Evaluator, Inputs, Model};
+
+use crate::pass::Pass;
+use crate::{Gpu, GpuError, shaders, tables};
+
+/// A model ready to be posed many times, for a number of instances at once.
+pub struct GpuSkin<'model> {
+    evaluator: Evaluator<'model>,
+    model: &'model Model,
+    instances: usize,
+    passes: Vec<Pass>,
+    /// What the frame uploads: the pose for pass `proxies`, or the palette itself.
+    pose: wgpu::Buffer,
+    /// What pass `correction` uploads.
+    correction: Option<wgpu::Buffer>,
+    positions: wgpu::Buffer,
+    normals: wgpu::Buffer,
+    /// Reused from frame to frame.
+    upload: Vec<[f32; 4]>,
+    correction_upload: Vec<f32>,
+}
+
+impl<'model> GpuSkin<'model> {
+    /// Uploads `model` for `instances` characters.
+    pub fn new(gpu: &Gpu, model: &'model Model, instances: usize) -> Result<Self, GpuError> {
+        let character = &model.character;
+        let (vertices, instances) = (character.vertex_count(), instances.max(1));
+        let copied = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::VERTEX;
+        let room = 16 * (vertices * instances) as u64;
+        let positions = gpu.buffer("positions", room, copied)?;
+        let normals = gpu.buffer("normals", room, copied)?;
+        let palette_vectors = palette_vectors(model);
+        let palette_bytes = 16 * (palette_vectors * instances) as u64;
+        let palette = gpu.buffer("the palette", palette_bytes, wgpu::BufferUsages::COPY_DST)?;
+        let mut passes = Vec::new();
+        let pose = match &model.deformer {
+            Deformer::RotationalRegression(d) => {
+                let (params, blocks) = tables::proxies(d, character, has_deltas(model));
+                let bytes = 16 * (pose_vectors(model) * instances) as u64;
+                let pose = gpu.buffer("the pose", bytes, wgpu::BufferUsages::COPY_DST)?;
+                let blocks = gpu.buffer_with("the proxy blocks", &blocks)?;
+                let threads = (d.proxy_count() + character.bones.len(), instances);
+                passes.push(Pass::new(
+                    gpu,
+                    (shaders::PROXIES, "proxies"),
+                    &params,
+                    [&blocks, &pose, &palette],
+                    threads,
+                )?);
+                pose
+            }
+            _ => palette.clone(),
+        };
+        let table = tables::skin(model)?;
+        let words = gpu.buffer_with("the skin", &table.words)?;
+        let params = [vertices as u32, table.width as u32, palette_vectors as u32, 0];
+        let threads = (vertices, instances);
+        passes.push(Pass::new(gpu, (shaders::SKIN, table.entry), &params, [&words, &palette, &positions], threads)?);
+        let mut correction = None;
+        if let Some(Correction::Vertices(c)) = &model.correction {
+            let (words, parts) = tables::correction(c, vertices);
+            let words = gpu.buffer_with("the correction", &words)?;
+            let weights = c.mixing.iter().map(|m| m.len() / c.space.poses.max(1)).sum::<usize>();
+            let params = [vertices as u32, weights as u32, character.bones.len() as u32, parts];
+            let bytes = 4 * ((weights + 9 * character.bones.len()) * instances) as u64;
+            let inputs = gpu.buffer("the correction's weights", bytes, wgpu::BufferUsages::COPY_DST)?;
+            let shader = (shaders::CORRECTION, "correction");
+            passes.push(Pass::new(gpu, shader, &params, [&words, &inputs, &positions], threads)?);
+            correction = Some(inputs);
+        }
+        let ring = gpu.buffer_with("the one-rings", &tables::ring(vertices, &character.triangles))?;
+        let params = [vertices as u32, 0, 0, 0];
+        passes.push(Pass::new(gpu, (shaders::NORMALS, "normals_of"), &params, [&ring, &positions, &normals], threads)?);
+        let evaluator = Evaluator::new(model);
+        let (upload, correction_upload) = (Vec::new(), Vec::new());
+        Ok(Self {
+            evaluator,
+            model,
+            instances,
+            passes,
+            pose,
+            correction,
+            positions,
+            normals,
+            upload,
+            correction_upload,
+        })
+    }
+
+    /// Poses every instance: `poses` is (N, J), global bone transforms. Positions and normals stay on the GPU.
+    pub fn pose(&mut self, gpu: &Gpu, poses: &[Affine3A]) -> Result<(), GpuError> {
+        let bones = self.model.character.bones.len();
+        if poses.len() != self.instances * bones {
+            return Err(GpuError::Pose { found: poses.len(), instances: self.instances, bones });
+        }
+        self.upload.clear();
+        self.correction_upload.clear();
+        for pose in poses.chunks_exact(bones) {
+            let inputs = self.evaluator.inputs(pose);
+            push_pose(self.model, &inputs, &mut self.upload);
+            if self.correction.is_some() {
+                push_correction(&inputs, &mut self.correction_upload);
+            }
+        }
+        gpu.queue.write_buffer(&self.pose, 0, bytemuck::cast_slice(&self.upload));
+        if let Some(buffer) = &self.correction {
+            gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&self.correction_upload));
+        }
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for pass in &self.passes {
+            pass.encode(&mut encoder);
+        }
+        gpu.queue.submit([encoder.finish()]);
+        Ok(())
+    }
+
+    /// The posed vertices, (N, V).
+    pub fn read_positions(&self, gpu: &Gpu) -> Result<Vec<[f32; 3]>, GpuError> {
+        self.read(gpu, &self.positions)
+    }
+
+    /// The normals, (N, V).
+    pub fn read_normals(&self, gpu: &Gpu) -> Result<Vec<[f32; 3]>, GpuError> {
+        self.read(gpu, &self.normals)
+    }
+
+    /// The buffers of positions and normals, (N, V) vectors of four floats, for passes of your own.
+    #[must_use]
+    pub fn buffers(&self) -> [&wgpu::Buffer; 2] {
+        [&self.positions, &self.normals]
+    }
+
+    fn read(&self, gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<Vec<[f32; 3]>, GpuError> {
+        let count = self.instances * self.model.character.vertex_count();
+        let bytes = gpu.read(buffer, 16 * count as u64)?;
+        let vectors: Vec<[f32; 4]> = bytemuck::pod_collect_to_vec(&bytes);
+        Ok(vectors.into_iter().take(count).map(|[x, y, z, _]| [x, y, z]).collect())
+    }
+}
+
+fn has_deltas(model: &Model) -> bool {
+    matches!(model.correction, Some(Correction::Proxies(_)))
+}
+
+/// Vectors of the palette an instance.
+fn palette_vectors(model: &Model) -> usize {
+    let bones = model.character.bones.len();
+    match &model.deformer {
+        Deformer::RotationalRegression(d) => 3 * (d.proxy_count() + bones),
+        Deformer::MultiWeight(_) => 3 * bones + 3,
+        Deformer::DualQuaternion(_) => 2 * bones + 3,
+        _ => 3 * bones,
+    }
+}
+
+/// Vectors of the pose an instance, for pass `proxies`.
+fn pose_vectors(model: &Model) -> usize {
+    let bones = model.character.bones.len();
+    match &model.deformer {
+        Deformer::RotationalRegression(d) => {
+            4 + 3 * d.proxy_count() + 4 * bones + if has_deltas(model) { 4 * d.proxy_count() } else { 0 }
+        }
+        _ => 0,
+    }
+}
+
+/// One instance of what the first pass reads.
+fn push_pose(model: &Model, inputs: &Inputs, upload: &mut Vec<[f32; 4]>) {
+    let push_columns = |t: &Affine3A, upload: &mut Vec<[f32; 4]>| {
+        upload.extend(tables::columns(&t.matrix3));
+        upload.push([t.translation.x, t.translation.y, t.translation.z, 0.0]);
+    };
+    let push_rows = |t: Affine3A, upload: &mut Vec<[f32; 4]>| upload.extend(tables::rows(t));
+    match &model.deformer {
+        Deformer::RotationalRegression(_) => {
+            push_columns(&inputs.frame, upload);
+            inputs.gradients.iter().for_each(|d| upload.extend(tables::columns(d)));
+            inputs.relative.iter().for_each(|q| push_columns(q, upload));
+            inputs.proxy_deltas.iter().for_each(|delta| push_columns(delta, upload));
+        }
+        Deformer::MultiWeight(_) => {
+            inputs.relative.iter().for_each(|&t| push_rows(t, upload));
+            push_rows(inputs.frame, upload);
+        }
+        Deformer::DualQuaternion(_) => {
+            inputs.duals().for_each(|dual| upload.extend(dual));
+            push_rows(inputs.frame, upload);
+        }
+        _ => inputs.world.iter().for_each(|&t| push_rows(t, upload)),
+    }
+}
+
+/// One instance of what pass `correction` reads.
+fn push_correction(inputs: &Inputs, upload: &mut Vec<f32>) {
+    upload.extend(inputs.component_weights);
+    for b in 0..inputs.relative.len() {
+        upload.extend(inputs.rotation(b).to_cols_array());
+    }
+}

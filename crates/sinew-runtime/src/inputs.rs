@@ -1,0 +1,62 @@
+//! What a pose comes down to before any vertex is touched: the few hundred numbers that a GPU is sent each frame.
+
+use glam::{Affine3A, Mat3A};
+
+use crate::deform::to_dual;
+use crate::posed::{nearest_rotation, rigid_part};
+use crate::{Correction, Evaluator};
+
+/// A pose as the last stages of the methods read it. Everything borrows from the evaluator.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// From the root's frame to the world, F.
+    pub frame: Affine3A,
+    /// From the root's frame in the rest pose to the world, F̂.
+    pub rest_frame: Affine3A,
+    /// `G_b Ĝ_b⁻¹`, (J): rest to posed, both in the world.
+    pub world: &'a [Affine3A],
+    /// The same within the root's frame, (J): the thesis's q.
+    pub relative: &'a [Affine3A],
+    /// Key gradients in the root's frame, (P): the thesis's d(q). Empty without proxy bones.
+    pub gradients: &'a [Mat3A],
+    /// What a correction adds to the proxy bones' transforms in the root's frame, (P) or empty.
+    pub proxy_deltas: &'a [Affine3A],
+    /// Component weights of a vertex correction, region after region; empty without one.
+    pub component_weights: &'a [f32],
+}
+
+impl Inputs<'_> {
+    /// The bones' dual quaternions in the root's frame, (J): real and dual part, x, y, z, w each. Their scale is dropped.
+    pub fn duals(&self) -> impl Iterator<Item = [[f32; 4]; 2]> + '_ {
+        self.relative.iter().map(|&t| bytemuck::cast(to_dual(rigid_part(t)).0))
+    }
+
+    /// The rotation of bone `b` in the world, its scale dropped.
+    #[must_use]
+    pub fn rotation(&self, b: usize) -> Mat3A {
+        self.frame.matrix3 * nearest_rotation(self.relative[b].matrix3)
+    }
+}
+
+impl Evaluator<'_> {
+    /// Prepares a pose without posing any vertex. Panics if `pose` does not have the model's number of bones.
+    pub fn inputs(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
+        self.posed.set(pose);
+        self.prepare(pose);
+        let component_weights = match &self.model.correction {
+            Some(Correction::Vertices(c)) => {
+                c.component_weights(&self.model.character, &self.posed, self.correction_scratch.vertices_mut())
+            }
+            _ => &[],
+        };
+        Inputs {
+            frame: self.posed.frame,
+            rest_frame: self.posed.rest_frame,
+            world: &self.posed.world,
+            relative: &self.posed.relative,
+            gradients: &self.scratch.gradients,
+            proxy_deltas: &self.scratch.proxy_deltas,
+            component_weights,
+        }
+    }
+}
