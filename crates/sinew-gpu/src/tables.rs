@@ -121,7 +121,7 @@ pub(crate) fn correction(c: &VertexCorrection, vertices: usize) -> (Vec<u32>, u3
     }
     words.extend(places.iter().flatten().flatten());
     let parts = words.len() as u32;
-    let components = |region: usize| if c.space.poses == 0 { 0 } else { c.mixing[region].len() / c.space.poses };
+    let components = |region: usize| c.mixing[region].len().checked_div(c.space.poses).unwrap_or(0);
     let first_weight = |region: usize| (0..region).map(components).sum::<usize>() as u32;
     let mut at = parts + 5 * c.parts.len() as u32;
     for part in &c.parts {

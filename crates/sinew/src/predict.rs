@@ -32,7 +32,8 @@ fn world_transforms(examples: &Examples, e: usize) -> Vec<DAffine3> {
     bones.zip(&examples.pose(e).globals).map(|(bone, &global)| global * bone.rest.inverse()).collect()
 }
 
-fn check_same_character(model: &Model, examples: &Examples) -> anyhow::Result<()> {
+/// Refuses examples of another character.
+pub fn check_same_character(model: &Model, examples: &Examples) -> anyhow::Result<()> {
     let (vertices, bones) = (model.character.vertex_count(), model.character.bones.len());
     let (found_vertices, found_bones) = (examples.mesh().vertex_count(), examples.skeleton().bone_count());
     anyhow::ensure!(

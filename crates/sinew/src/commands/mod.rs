@@ -13,6 +13,7 @@ pub mod measure;
 pub mod pack;
 pub mod pose;
 pub mod recover;
+pub mod render;
 pub mod results;
 pub mod study;
 pub mod subdivide;
