@@ -75,7 +75,7 @@ def expected(npz, truth, predicted, frames):
     for t, p in zip(truth, predicted):
         cosine = (vertex_normals(t, faces) * vertex_normals(p, faces)).sum(1)
         angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))).mean())
-    chosen = range(count) if count <= SURFACE_FRAMES else [k * (count - 1) // (SURFACE_FRAMES - 1) for k in range(SURFACE_FRAMES)]
+    chosen = range(count) if count <= SURFACE_FRAMES else [(2 * k + 1) * count // (2 * SURFACE_FRAMES) for k in range(SURFACE_FRAMES)]
     surface, hausdorff = [], []
     for k in chosen:
         there = trimesh.proximity.closest_point(trimesh.Trimesh(truth[k], faces, process=False), predicted[k])[1]

@@ -224,7 +224,8 @@ fn operations() -> String {
         "## Operations a frame\n\n\
          The characters of Wang's thesis (\"Real-time enveloping with rotational regression\", 2007, table 6.1). An addition, a\n\
          multiplication and a comparison count one each; positions only, four influences a vertex. SSD is 114 V; rotational\n\
-         regression (RR) adds 72 P² + 96 P J + 256 P, its matrices factored by x, y and z, every block of them present. The thesis\n\
+         regression (RR) adds 72 P² + 96 P J + 256 P: its matrices factored by x, y and z, every block of them present, and\n\
+         predictors that see two joints to first order. The thesis\n\
          counts about twice as much a vertex and its matrices unfactored.\n\n{}",
         operation_counts::markdown()
     )

@@ -5,7 +5,8 @@
 //!
 //!   SSD   V (24 K + 18)                         K = 4 influences: blend a 3×4 matrix, then transform the vertex
 //!   RR    SSD + 72 P² + 96 P J + P (18 C + 130)    proxy transforms from gradients (c₁, 4P × 3P) and from bones
-//!                                                (c₂, 4P × 4J), for x, y and z; C = 7 columns of each predictor
+//!                                                (c₂, 4P × 4J), for x, y and z; C = 7 columns a predictor:
+//!                                                two joints and a constant, to first order as in the thesis
 //!
 //! The thesis counts its matrices unfactored, 216 P² + 288 P J, and about twice as much for a vertex.
 
