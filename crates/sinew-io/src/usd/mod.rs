@@ -3,6 +3,7 @@
 //! The stage's `upAxis` and `metersPerUnit` are applied, so that everything is in metres, Y up.
 
 mod read;
+mod sizes;
 mod transform;
 mod write;
 

@@ -26,7 +26,9 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// Reads a USD file.
 pub fn read_usd(path: &Path) -> std::result::Result<Scene, FileError> {
-    std::fs::metadata(path).map_err(|source| FileError::system(path, source))?;
+    let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
+    super::sizes::check(&bytes).map_err(|what| FileError::format(path, what))?;
+    drop(bytes);
     let wrong = |what: String| FileError::format(path, format!("it is not a readable USD: {what}"));
     let name = path.to_str().ok_or_else(|| wrong("its path is not UTF-8".into()))?;
     // openusd trusts offsets in binary files and panics on wrong ones.

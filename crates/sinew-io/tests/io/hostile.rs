@@ -48,6 +48,9 @@ fn check(name: &str, bytes: &[u8], cuts: usize, flips: usize) {
             Err(error) => assert!(error.to_string().contains(name), "{name}, {how}: `{error}` does not name the file"),
         }
     };
+    // For a longer run: SINEW_FUZZ=100 multiplies the attempts.
+    let factor: usize = std::env::var("SINEW_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let (cuts, flips) = (cuts * factor, flips * factor);
     attempt(bytes, false, "as it is");
     attempt(&[], true, "empty");
     for k in 0..cuts {
@@ -127,6 +130,11 @@ fn gltf_skin() {
 #[test]
 fn fbx() {
     check_own("skeleton.fbx", 20, 24);
+}
+
+#[test]
+fn usdc() {
+    check_own("char_live.usdc", 30, 60);
 }
 
 #[test]
