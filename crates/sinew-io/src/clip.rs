@@ -80,7 +80,7 @@ pub struct MeshClip {
 }
 
 /// Gives the positions of a mesh, frame by frame.
-pub trait PointSource {
+pub trait PointSource: Send {
     /// Replaces `points` by those of frame `frame`, (V).
     fn read(&mut self, frame: usize, points: &mut Vec<DVec3>) -> Result<(), FileError>;
 }

@@ -1,6 +1,5 @@
 //! From a USD stage to clips.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use glam::{DAffine3, DMat4, DQuat, DVec3};
@@ -31,10 +30,16 @@ pub fn read_usd(path: &Path) -> std::result::Result<Scene, FileError> {
     drop(bytes);
     let wrong = |what: String| FileError::format(path, format!("it is not a readable USD: {what}"));
     let name = path.to_str().ok_or_else(|| wrong("its path is not UTF-8".into()))?;
-    // openusd trusts offsets in binary files and panics on wrong ones.
-    let scene = catch_unwind(AssertUnwindSafe(|| read_stage(name)));
-    scene.map_err(|_| wrong("it is malformed".into()))?.map_err(|Failure(what)| wrong(what))
+    // openusd trusts offsets in binary files and panics on wrong ones, and its text parser recurses: it gets a thread
+    // of its own, whose end is an error and whose stack is large (and costs nothing until it is used).
+    let name = name.to_owned();
+    let thread = std::thread::Builder::new().stack_size(STACK);
+    let thread = thread.spawn(move || read_stage(&name)).map_err(|source| FileError::system(path, source))?;
+    thread.join().map_err(|_| wrong("it is malformed".into()))?.map_err(|Failure(what)| wrong(what))
 }
+
+/// Bytes of stack for the parser.
+const STACK: usize = 256 << 20;
 
 struct Context {
     stage: Stage,

@@ -7,6 +7,9 @@
 /// LZ4 cannot expand by more than this; nor can USD's packing of integers on top of it, four to a byte.
 const MOST_EXPANSION: u64 = 255 * 4;
 
+/// Shorter arrays are not packed, whatever their word says.
+const FEWEST_PACKED: u64 = 16;
+
 /// Type numbers of the format.
 const DICTIONARY: u64 = 31;
 const LIST_OPERATIONS: std::ops::RangeInclusive<u64> = 32..=39;
@@ -41,7 +44,8 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), String> {
             "TOKENS" => section.tokens()?,
             "STRINGS" => section.plain(4)?,
             "FIELDS" => section.fields(version)?,
-            "FIELDSETS" | "PATHS" | "SPECS" => section.packed()?,
+            "FIELDSETS" | "SPECS" => section.packed(8)?,
+            "PATHS" => section.packed(16)?,
             _ => {}
         }
     }
@@ -90,10 +94,12 @@ impl Section<'_> {
         self.file.fits(self.start, self.file.word(self.start)?, size)
     }
 
-    fn packed(&self) -> Result<(), String> {
-        let count = self.file.word(self.start)?;
-        // Empty sections have nothing behind the count.
-        self.bounded(self.start, count)
+    /// A count, perhaps a second, and at `behind` the size of the packed bytes that follow.
+    fn packed(&self, behind: u64) -> Result<(), String> {
+        for offset in (0..behind).step_by(8) {
+            self.bounded(self.start + offset, self.file.word(self.start + offset)?)?;
+        }
+        self.file.fits(self.start + behind + 8, self.file.word(self.start + behind)?, 1)
     }
 
     fn bounded(&self, offset: u64, count: u64) -> Result<(), String> {
@@ -144,7 +150,12 @@ fn check_value(file: &Bytes<'_>, word: u64, version: (u8, u8), outermost: bool) 
             true => u64::from(u32::from_le_bytes(file.take(place, 4)?.try_into().expect("four bytes were taken"))),
             false => file.word(place)?,
         };
-        return if packed { file.fits_packed(place, count) } else { file.fits(place, count, 1) };
+        if !packed || count < FEWEST_PACKED {
+            return file.fits(place, count, 1);
+        }
+        file.fits_packed(place, count)?;
+        let behind = if version < (0, 7) { place + 4 } else { place + 8 };
+        return file.fits(behind + 8, file.word(behind)?, 1);
     }
     match kind {
         TIME_SAMPLES if outermost => check_samples(file, offset, version),

@@ -43,6 +43,10 @@ fn check(name: &str, bytes: &[u8], cuts: usize, flips: usize) {
     let mut sequence = Sequence(7);
     let attempt = |damaged: &[u8], must_fail: bool, how: &str| {
         std::fs::write(&path, damaged).unwrap();
+        if let Some(copy) = std::env::var_os("SINEW_FUZZ_KEEP") {
+            // What ends the program is still there afterwards.
+            std::fs::write(Path::new(&copy).join(name), damaged).unwrap();
+        }
         match read_all(&path) {
             Ok(_) => assert!(!must_fail, "{name}, {how}: was accepted"),
             Err(error) => assert!(error.to_string().contains(name), "{name}, {how}: `{error}` does not name the file"),
