@@ -11,6 +11,9 @@ const MOST_EXPANSION: u64 = 255 * 4;
 const FEWEST_PACKED: u64 = 16;
 
 /// Type numbers of the format.
+const INTEGERS: std::ops::RangeInclusive<u64> = 3..=6;
+/// Half, float, double, with their bytes.
+const FLOATS: [(u64, u64); 3] = [(7, 2), (8, 4), (9, 8)];
 const DICTIONARY: u64 = 31;
 const LIST_OPERATIONS: std::ops::RangeInclusive<u64> = 32..=39;
 const PATH_VECTOR: u64 = 40;
@@ -155,7 +158,7 @@ fn check_value(file: &Bytes<'_>, word: u64, version: (u8, u8), outermost: bool) 
         }
         file.fits_packed(place, count)?;
         let behind = if version < (0, 7) { place + 4 } else { place + 8 };
-        return file.fits(behind + 8, file.word(behind)?, 1);
+        return check_packed(file, kind, behind);
     }
     match kind {
         TIME_SAMPLES if outermost => check_samples(file, offset, version),
@@ -167,6 +170,27 @@ fn check_value(file: &Bytes<'_>, word: u64, version: (u8, u8), outermost: bool) 
             // A byte says which lists follow; the first list's count is behind it.
             let flags = file.take(offset, 1)?[0];
             if flags & 0b0111_1110 == 0 { Ok(()) } else { file.fits(offset + 1, file.word(offset + 1)?, 1) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The size of packed bytes: at once for integers; for floats behind a letter that says how they are packed, as
+/// integers (`i`) or by a table of values (`t`).
+fn check_packed(file: &Bytes<'_>, kind: u64, offset: u64) -> Result<(), String> {
+    let sized = |place: u64| file.fits(place + 8, file.word(place)?, 1);
+    if INTEGERS.contains(&kind) {
+        return sized(offset);
+    }
+    let Some(width) = FLOATS.into_iter().find(|&(float, _)| float == kind).map(|(_, width)| width) else {
+        return Ok(());
+    };
+    match file.take(offset, 1)?[0] {
+        b'i' => sized(offset + 1),
+        b't' => {
+            let count = u32::from_le_bytes(file.take(offset + 1, 4)?.try_into().expect("four bytes were taken"));
+            file.fits(offset + 5, count.into(), width)?;
+            sized(offset + 5 + u64::from(count) * width)
         }
         _ => Ok(()),
     }

@@ -3,6 +3,7 @@
 mod architecture;
 mod compare;
 mod every_method;
+mod files;
 mod linear;
 mod motion;
 mod program;

@@ -1,0 +1,78 @@
+//! Files of other tools through the program: packed, exported, posed, and read back.
+
+use std::path::Path;
+use std::process::Command;
+
+use sinew_io::{Loaded, read_scene};
+
+fn ok(folder: &Path, words: &str) -> String {
+    let run = Command::new(env!("CARGO_BIN_EXE_sinew")).current_dir(folder).args(words.split(' ')).output().unwrap();
+    assert!(run.status.success(), "sinew {words}: {}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8_lossy(&run.stderr).into_owned()
+}
+
+/// A plain GLB, drawn by its own weights and joints, shows the linear blend model; the model inside is the model.
+#[test]
+fn an_exported_glb_shows_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data tube-bend -o tube.npz");
+    ok(folder.path(), "fit tube.npz --method ssd -o tube.sinew");
+    ok(folder.path(), "export tube.sinew --animation tube.npz -o tube.glb");
+    ok(folder.path(), "pose tube.sinew tube.npz -o posed.npz");
+    let Loaded::Examples(posed) = sinew_io::npz::read(&folder.path().join("posed.npz")).unwrap() else {
+        panic!("there is a skeleton")
+    };
+    let scene = read_scene(&folder.path().join("tube.glb")).unwrap();
+    let (skeleton, mesh) = (&scene.skeletons[0], &scene.meshes[0]);
+    let (_, weights) = mesh.skin.as_ref().unwrap();
+    let rest = mesh.rest.as_ref().unwrap();
+    assert_eq!(skeleton.poses.len(), posed.frame_count());
+    for (e, pose) in skeleton.poses.iter().enumerate() {
+        for (v, pairs) in weights.iter().enumerate() {
+            let blend = |&(b, weight): &(usize, f32)| {
+                (pose.globals[b] * skeleton.bones[b].rest.inverse()).transform_point3(rest[v]) * f64::from(weight)
+            };
+            let off = (pairs.iter().map(blend).sum::<glam::DVec3>() - posed.vertices(e)[v]).length();
+            // The requirement for exports.
+            assert!(off < 1e-4, "frame {e}, vertex {v} is off by {off} m");
+        }
+    }
+    let bytes = std::fs::read(folder.path().join("tube.glb")).unwrap();
+    let model = std::fs::read(folder.path().join("tube.sinew")).unwrap();
+    assert!(bytes.windows(model.len()).any(|window| window == model), "the model is in the file as it is");
+    assert!(bytes.windows(10).any(|window| window == b"SINEW_skin"));
+}
+
+/// What `pose` writes for other tools is what it writes as examples.
+#[test]
+fn every_format_of_pose_holds_the_same_points() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data tube-bend -o tube.npz");
+    ok(folder.path(), "fit tube.npz --method ssd -o tube.sinew");
+    ok(folder.path(), "pose tube.sinew tube.npz -o posed.npz");
+    let Loaded::Examples(posed) = sinew_io::npz::read(&folder.path().join("posed.npz")).unwrap() else {
+        panic!("there is a skeleton")
+    };
+    for output in ["a.abc", "a.usda", "a.pc2", "a.mdd", "a.glb", "frames"] {
+        ok(folder.path(), &format!("pose tube.sinew tube.npz -o {output}"));
+        let mut scene = read_scene(&folder.path().join(output)).unwrap();
+        let clip = &mut scene.meshes[0];
+        assert_eq!((clip.frame_count(), clip.vertex_count), (posed.frame_count(), posed.mesh().vertex_count()));
+        for e in [0, posed.frame_count() - 1] {
+            let frame = clip.frame(e).unwrap();
+            let off = frame.iter().zip(posed.vertices(e)).map(|(a, b)| (*a - *b).length()).fold(0.0, f64::max);
+            // f32, or seven decimals in OBJ.
+            assert!(off < 1e-6, "{output}, frame {e} is off by {off} m");
+        }
+    }
+}
+
+#[test]
+fn a_pair_of_files_is_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sinew-io/tests/data/human");
+    let (bvh, obj) = (data.join("skeleton.bvh"), data.join("obj"));
+    let told = ok(folder.path(), &format!("pack --skeleton {} --mesh {} -o a.npz", bvh.display(), obj.display()));
+    assert!(told.contains("other axes") && told.contains("3 frames match"), "{told}");
+    ok(folder.path(), &format!("fit {}+{} --method rigid -o a.sinew", bvh.display(), obj.display()));
+}
