@@ -1,9 +1,11 @@
 //! The methods by name, and the one function that fits any of them.
 
-use sinew_runtime::{Deformer, deform};
+use sinew_runtime::{Correction, Deformer, deform};
 
 use crate::correct::{CorrectionParams, correct};
 use crate::methods::animation_space::{self, AsParams};
+use crate::methods::eigenskin::{self, EigenSkinParams};
+use crate::methods::halfway::{self, HalfWayParams};
 use crate::methods::multi_weight::{self, MweParams};
 use crate::methods::psd::PsdParams;
 use crate::methods::rr::{self, RrParams};
@@ -28,6 +30,10 @@ pub enum Method {
     RotationalRegression(RrParams),
     /// Pose-space deformation.
     Psd(PsdParams),
+    /// EigenSkin.
+    EigenSkin(EigenSkinParams),
+    /// Half-way and scaling joints.
+    HalfWay(HalfWayParams),
     /// Any method, with its residual at the training poses interpolated and added.
     Corrected(Box<Method>, CorrectionParams),
 }
@@ -84,6 +90,18 @@ pub const METHODS: &[MethodInfo] = &[
         default: || Method::Psd(PsdParams::default()),
     },
     MethodInfo {
+        name: "eigenskin",
+        title: "EigenSkin",
+        summary: "EigenSkin: ssd plus each joint's displacements, compressed by principal components",
+        default: || Method::EigenSkin(EigenSkinParams::default()),
+    },
+    MethodInfo {
+        name: "halfway",
+        title: "Half-way joints",
+        summary: "ssd over extra joints that turn half-way or scale with the bend (Mohr and Gleicher)",
+        default: || Method::HalfWay(HalfWayParams::default()),
+    },
+    MethodInfo {
         name: "rr",
         title: "Rotational regression",
         summary: "rotational regression: proxy bones that learn from the joints' rotations; close to the examples, fast",
@@ -109,6 +127,8 @@ impl Method {
             Self::MultiWeight(_) => "mwe",
             Self::RotationalRegression(_) => "rr",
             Self::Psd(_) => "psd",
+            Self::EigenSkin(_) => "eigenskin",
+            Self::HalfWay(_) => "halfway",
             Self::Corrected(method, _) => method.name(),
         }
     }
@@ -125,7 +145,16 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
         Method::Corrected(method, params) => {
             return correct(training, fit(training, method, progress)?, params, progress);
         }
-        Method::Ssd(params) | Method::Psd(PsdParams { skin: params, .. }) => {
+        Method::HalfWay(params) => {
+            let skin = ssd::fit(training, &params.skin, progress)?;
+            let plain = to_model::model(training, &skin, Deformer::LinearBlend(deform::LinearBlend), method.name())?;
+            let fit = halfway::fit(training, &skin, &plain.character, params, progress, &mut report)?;
+            let drawn = to_model::skin(&fit.weights);
+            (skin, Deformer::HalfWay(deform::HalfWay { extras: fit.extras, skin: drawn }))
+        }
+        Method::Ssd(params)
+        | Method::Psd(PsdParams { skin: params, .. })
+        | Method::EigenSkin(EigenSkinParams { skin: params, .. }) => {
             let skin = ssd::fit(training, params, progress)?;
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
@@ -154,6 +183,11 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
     let fitted = Fitted { model, report };
     match method {
         Method::Psd(params) => correct(training, fitted, &params.correction, progress),
+        Method::EigenSkin(params) => {
+            let Fitted { model, mut report } = fitted;
+            let correction = eigenskin::fit(training, &model, params, progress, &mut report)?;
+            Ok(Fitted { model: model.with_correction(Correction::Vertices(correction))?, report })
+        }
         _ => Ok(fitted),
     }
 }

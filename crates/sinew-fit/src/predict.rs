@@ -22,14 +22,18 @@ pub fn rest_pose(model: &Model, training: &Training) -> Vec<DVec3> {
 fn poses<'a>(model: &Model, training: &Training, transforms: impl Iterator<Item = &'a [DAffine3]>) -> Vec<Vec<DVec3>> {
     let mut evaluator = Evaluator::new(model);
     let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
-    let to_root = training.skeleton.rest_root_frame().inverse();
-    // With the root's posed frame at the origin, G_b = T_b F̂⁻¹ Ĝ_b.
-    let rest: Vec<DAffine3> = training.skeleton.bones().iter().map(|bone| to_root * bone.rest).collect();
     transforms
         .map(|pose| {
-            let globals: Vec<Affine3A> = pose.iter().zip(&rest).map(|(&t, &g)| to_model::transform(t * g)).collect();
-            evaluator.positions(&globals, &mut positions);
+            evaluator.positions(&globals(training, pose), &mut positions);
             positions.iter().map(|&p| Vec3::from(p).as_dvec3()).collect()
         })
         .collect()
+}
+
+/// Global bone transforms, (J), with the root's posed frame at the origin: `G_b = T_b F̂⁻¹ Ĝ_b`.
+#[must_use]
+pub fn globals(training: &Training, transforms: &[DAffine3]) -> Vec<Affine3A> {
+    let to_root = training.skeleton.rest_root_frame().inverse();
+    let bones = transforms.iter().zip(training.skeleton.bones());
+    bones.map(|(&t, bone)| to_model::transform(t * to_root * bone.rest)).collect()
 }

@@ -92,6 +92,17 @@ pub fn multi_weight(weights: &MultiWeights) -> deform::MultiWeight {
     skin
 }
 
+/// An affine transform of the run time in f64.
+#[must_use]
+pub fn widened(t: Affine3A) -> DAffine3 {
+    let column = |c: Vec3A| glam::Vec3::from(c).as_dvec3();
+    let Mat3A { x_axis, y_axis, z_axis } = t.matrix3;
+    DAffine3 {
+        matrix3: DMat3::from_cols(column(x_axis), column(y_axis), column(z_axis)),
+        translation: column(t.translation),
+    }
+}
+
 /// A point in f32.
 #[must_use]
 pub fn position(p: DVec3) -> [f32; 3] {

@@ -210,6 +210,12 @@ impl<'model> Evaluator<'model> {
             Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),
             Deformer::MultiWeight(_) => posed.relative_palette(matrices),
             Deformer::DualQuaternion(d) => d.palette(posed, scratch),
+            Deformer::HalfWay(d) => {
+                d.pose_palette(&model.character, posed, scratch);
+                for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
+                    *matrix = transform.into();
+                }
+            }
             Deformer::RotationalRegression(d) => {
                 d.pose_palette(posed, scratch);
                 for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
@@ -267,6 +273,7 @@ impl Normals {
 fn palette_len(model: &Model) -> usize {
     let bones = model.character.bones.len();
     match &model.deformer {
+        Deformer::HalfWay(d) => d.extras.len() + bones,
         Deformer::RotationalRegression(d) => d.proxy_count() + bones,
         _ => bones,
     }

@@ -44,6 +44,7 @@ impl Plan {
         let character = &model.character;
         match &model.deformer {
             Deformer::LinearBlend(_) => Self::Points(linear_blend(&character.skin, &character.rest_positions)),
+            Deformer::HalfWay(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
             Deformer::RotationalRegression(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
             Deformer::AnimationSpace(d) => Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &[])),
             Deformer::MultiWeight(d) => Self::Entries(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &d.constants)),

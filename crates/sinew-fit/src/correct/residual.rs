@@ -66,3 +66,18 @@ pub fn gram(targets: &[f64], poses: usize) -> Vec<f64> {
     }
     gram
 }
+
+/// The matrix product of `left` (…, inner) and `right` (inner, …), row by row.
+#[must_use]
+pub fn product(left: &[f64], right: &[f64], inner: usize) -> Vec<f64> {
+    let width = right.len() / inner.max(1);
+    let mut out = Vec::with_capacity(left.len() / inner.max(1) * width);
+    for row in left.chunks_exact(inner.max(1)) {
+        let mut sums = vec![0.0; width];
+        for (&l, values) in row.iter().zip(right.chunks_exact(width.max(1))) {
+            sums.iter_mut().zip(values).for_each(|(sum, r)| *sum += l * r);
+        }
+        out.append(&mut sums);
+    }
+    out
+}

@@ -1,6 +1,8 @@
 //! One method a file. Each turns a [`Training`](crate::Training) into the data of a deformer.
 
 pub mod animation_space;
+pub mod eigenskin;
+pub mod halfway;
 pub mod influence_sets;
 pub mod multi_weight;
 pub mod psd;

@@ -7,6 +7,7 @@ mod animation_space;
 mod block_rows;
 mod dual_quaternion;
 mod gradients;
+mod half_way;
 mod linear_blend;
 mod multi_weight;
 mod rotational_regression;
@@ -16,6 +17,7 @@ pub use block_rows::BlockRows;
 pub use dual_quaternion::DualQuaternion;
 pub(crate) use dual_quaternion::to_dual;
 pub use gradients::GradientPredictors;
+pub use half_way::{ExtraJoint, HalfWay};
 pub use linear_blend::LinearBlend;
 pub use multi_weight::MultiWeight;
 pub use rotational_regression::RotationalRegression;
@@ -36,6 +38,8 @@ pub enum Deformer {
     AnimationSpace(AnimationSpace),
     /// A weight for every entry of every bone's matrix.
     MultiWeight(MultiWeight),
+    /// Linear blend skinning over bones and joints that turn half-way or scale.
+    HalfWay(HalfWay),
     /// Rotational regression, reduced to proxy bones.
     RotationalRegression(RotationalRegression),
 }
@@ -76,6 +80,7 @@ impl Deformer {
             Self::DualQuaternion(_) => DualQuaternion::KIND,
             Self::AnimationSpace(_) => AnimationSpace::KIND,
             Self::MultiWeight(_) => MultiWeight::KIND,
+            Self::HalfWay(_) => HalfWay::KIND,
             Self::RotationalRegression(_) => RotationalRegression::KIND,
         }
     }
@@ -87,6 +92,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.check(character),
             Self::AnimationSpace(d) => d.check(character),
             Self::MultiWeight(d) => d.check(character),
+            Self::HalfWay(d) => d.check(character),
             Self::RotationalRegression(d) => d.check(character),
         }
     }
@@ -108,6 +114,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.cost(character),
             Self::AnimationSpace(d) => d.cost(character),
             Self::MultiWeight(d) => d.cost(character),
+            Self::HalfWay(d) => d.cost(character),
             Self::RotationalRegression(d) => d.cost(character),
         }
     }
@@ -116,6 +123,7 @@ impl Deformer {
     pub(crate) fn palette_skin<'a>(&'a self, character: &'a Character) -> Option<&'a Skin> {
         match self {
             Self::LinearBlend(_) => Some(&character.skin),
+            Self::HalfWay(d) => Some(&d.skin),
             Self::RotationalRegression(d) => Some(&d.skin),
             _ => None,
         }
@@ -127,6 +135,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.scratch(character),
             Self::AnimationSpace(d) => d.scratch(character),
             Self::MultiWeight(d) => d.scratch(character),
+            Self::HalfWay(d) => d.scratch(character),
             Self::RotationalRegression(d) => d.scratch(character),
         }
     }
@@ -143,6 +152,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.deform(character, posed, scratch, out),
             Self::AnimationSpace(d) => d.deform(character, posed, scratch, out),
             Self::MultiWeight(d) => d.deform(character, posed, scratch, out),
+            Self::HalfWay(d) => d.deform(character, posed, scratch, out),
             Self::RotationalRegression(d) => d.deform(character, posed, scratch, out),
         }
     }
@@ -153,6 +163,7 @@ impl Deformer {
             Self::DualQuaternion(d) => d.write(writer),
             Self::AnimationSpace(d) => d.write(writer),
             Self::MultiWeight(d) => d.write(writer),
+            Self::HalfWay(d) => d.write(writer),
             Self::RotationalRegression(d) => d.write(writer),
         }
     }
@@ -163,6 +174,7 @@ impl Deformer {
             DualQuaternion::KIND => DualQuaternion::read(reader).map(Self::DualQuaternion),
             AnimationSpace::KIND => AnimationSpace::read(reader).map(Self::AnimationSpace),
             MultiWeight::KIND => MultiWeight::read(reader).map(Self::MultiWeight),
+            HalfWay::KIND => HalfWay::read(reader).map(Self::HalfWay),
             RotationalRegression::KIND => RotationalRegression::read(reader).map(Self::RotationalRegression),
             other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
         }

@@ -16,6 +16,12 @@ pub struct CorrectionArgs {
     /// Bytes that the correction of vertices may take, e.g. 200k or 1.5M [default: what 2 % of the residual asks for].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
     pub correct_bytes: Option<usize>,
+    /// Principal components a joint of eigenskin [default: as many as --energy asks for].
+    #[arg(long, value_name = "N", help_heading = "Correction", conflicts_with = "energy")]
+    pub components: Option<usize>,
+    /// The part of each joint's squared displacements that eigenskin's components hold, up to 1 [default: 0.9999].
+    #[arg(long, value_name = "PART", help_heading = "Correction")]
+    pub energy: Option<f64>,
 }
 
 /// What is corrected.
@@ -41,7 +47,7 @@ pub enum CorrectionFit {
 
 impl CorrectionArgs {
     /// `method` with the correction that was asked for; a flag that means nothing is an error.
-    pub fn apply(&self, method: Method) -> anyhow::Result<Method> {
+    pub fn apply(&self, mut method: Method) -> anyhow::Result<Method> {
         let closeness = self.correct_fit.map(|fit| match fit {
             CorrectionFit::Smooth => Closeness::Smooth,
             CorrectionFit::Exact => Closeness::Exact,
@@ -50,6 +56,12 @@ impl CorrectionArgs {
             params.closeness = closeness.unwrap_or(params.closeness);
             params.bytes = self.correct_bytes.or(params.bytes);
         };
+        if let Method::EigenSkin(params) = &mut method {
+            params.components = self.components.or(params.components);
+            params.energy = self.energy.unwrap_or(params.energy);
+        } else if self.components.is_some() || self.energy.is_some() {
+            anyhow::bail!("--components and --energy belong to `eigenskin`, not to `{}`", method.name());
+        }
         match (self.correct, method) {
             (None, Method::Psd(mut params)) => {
                 change(&mut params.correction);
@@ -66,7 +78,7 @@ impl CorrectionArgs {
                     method.name()
                 )
             }
-            (Some(_), method @ (Method::Psd(_) | Method::Corrected(..))) => {
+            (Some(_), method @ (Method::Psd(_) | Method::EigenSkin(_) | Method::Corrected(..))) => {
                 anyhow::bail!("`{}` already is a corrected method; leave --correct out", method.name())
             }
             (Some(place), method) => {

@@ -1,7 +1,10 @@
 //! The flags that choose a method and its parameters; shared by every command that fits.
 
 use sinew_fit::methods::animation_space::AsParams;
+use sinew_fit::methods::eigenskin::EigenSkinParams;
+use sinew_fit::methods::halfway::HalfWayParams;
 use sinew_fit::methods::multi_weight::MweParams;
+use sinew_fit::methods::psd::PsdParams;
 use sinew_fit::methods::ssd::SsdParams;
 use sinew_fit::{METHODS, Method};
 
@@ -40,7 +43,9 @@ impl MethodArgs {
                     skin.influences = skin.influences.min(influences);
                 }
                 Method::RotationalRegression(params) => params.influences = influences,
-                Method::Psd(params) => params.skin = SsdParams { influences },
+                Method::Psd(PsdParams { skin, .. })
+                | Method::EigenSkin(EigenSkinParams { skin, .. })
+                | Method::HalfWay(HalfWayParams { skin }) => *skin = SsdParams { influences },
                 Method::Corrected(..) => unreachable!("corrections are applied last"),
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
             }

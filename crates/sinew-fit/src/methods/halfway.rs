@@ -1,0 +1,165 @@
+//! Half-way and scaling joints (Mohr and Gleicher, "Building efficient, accurate character skins from examples", 2003):
+//! linear blend skinning over more joints than the skeleton has, so that a twist does not collapse and a muscle may swell.
+//!
+//!   minimise Σ_e a_e ‖Σ_i w_i T_i^e v̂ − v^e‖²,   w ≥ 0, Σ w = 1, at most K of them not zero,
+//!
+//! over bones and extra joints i. Every joint that moves gets one that turns half as far, and swelling and shrinking copies
+//! of the two bones that meet there ([`ExtraJoint`]). The paper adds them by hand and prunes joints by how much the fit
+//! needs them; here a vertex may use the extras of its own bones only, backward elimination prunes to K, and
+//! cross-validation decides between no extras, half-way joints, and all. Weights are fitted as in [`super::ssd`].
+
+use glam::{DAffine3, DVec3};
+use rayon::prelude::*;
+use sinew_runtime::deform::ExtraJoint;
+use sinew_runtime::{Character, PosedSkeleton};
+
+use super::ssd::{SparseWeights, SsdParams};
+use crate::solve::simplex;
+use crate::{FitError, FitReport, Progress, Training, cross_validation, predict, to_model};
+
+/// Weights below this are dropped, as in linear blend skinning.
+const SMALLEST_WEIGHT: f64 = 1e-3;
+
+/// Gains of the scaled copies at 180°: twice as thick, and half. What lies between is a convex sum with the bone.
+const GAINS: [f64; 2] = [1.0, -0.5];
+
+/// How half-way joints are fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HalfWayParams {
+    /// The skinning that tells which bones carry a vertex, and how many joints a vertex may have, 1 to 16.
+    pub skin: SsdParams,
+}
+
+impl Default for HalfWayParams {
+    fn default() -> Self {
+        Self { skin: SsdParams::default() }
+    }
+}
+
+/// Extra joints and weights over bones and extra joints.
+#[derive(Debug, Clone)]
+pub struct HalfWayFit {
+    /// The extra joints, (E).
+    pub extras: Vec<ExtraJoint>,
+    /// Weights over bones 0..J and extra joints J..J + E.
+    pub weights: SparseWeights,
+}
+
+/// Fits the extra joints; `skin` are plain skinning's weights and `character` is posed by them.
+pub fn fit(
+    training: &Training,
+    skin: &SparseWeights,
+    character: &Character,
+    params: &HalfWayParams,
+    progress: &dyn Progress,
+    report: &mut FitReport,
+) -> Result<HalfWayFit, FitError> {
+    progress.stage("half-way joints", 0);
+    let all = extra_joints(training);
+    let half = |extra: &ExtraJoint| matches!(extra, ExtraJoint::Half { .. });
+    let choices = [Vec::new(), all.iter().copied().filter(half).collect(), all];
+    let choice = cross_validation::choose(training, choices.len(), |kept, held_out| {
+        let error = |extras: &Vec<ExtraJoint>| {
+            let weights = solve(kept, skin, &palettes(kept, character, extras), extras, params);
+            let predicted = draw(held_out, &palettes(held_out, character, extras), &weights);
+            cross_validation::squared_error(held_out, &predicted)
+        };
+        Ok(choices.iter().map(error).collect())
+    })?;
+    // One pose decides nothing; then all of them may help and none is ruled out.
+    let best = if choice.squared_errors.is_empty() { choices.len() - 1 } else { choice.best };
+    let extras = choices[best].clone();
+    let words = ["none", "half-way", "half-way and scaling"][best];
+    report.found("extra joints", format!("{} ({words}, by cross-validation)", extras.len()));
+    let weights = solve(training, skin, &palettes(training, character, &extras), &extras, params);
+    Ok(HalfWayFit { extras, weights })
+}
+
+/// The extra joints of every joint that moves.
+fn extra_joints(training: &Training) -> Vec<ExtraJoint> {
+    let idle = crate::exercised::unexercised(training);
+    let skeleton = &training.skeleton;
+    let to_root = skeleton.rest_root_frame().inverse();
+    let origin = |b: usize| to_root.transform_point3(skeleton.bones()[b].rest.translation);
+    let mut extras = Vec::new();
+    for b in (0..training.bone_count()).filter(|b| *b != skeleton.root() && !idle.contains(b)) {
+        let bone = b as u16;
+        extras.push(ExtraJoint::Half { bone, origin: to_model::position(origin(b)) });
+        let parent = skeleton.parent(b);
+        let ends: Vec<DVec3> = skeleton.children(b).map(origin).collect();
+        let upper = origin(b) - origin(parent);
+        // A bone without children runs on as its parent does.
+        let lower = if ends.is_empty() { upper } else { ends.iter().sum::<DVec3>() / ends.len() as f64 - origin(b) };
+        for (carrier, direction) in [(parent, upper), (b, lower)] {
+            let Some(axis) = direction.try_normalize() else { continue };
+            extras.extend(GAINS.map(|gain| ExtraJoint::Scaled {
+                bone,
+                carrier: carrier as u16,
+                origin: to_model::position(origin(b)),
+                axis: to_model::position(axis),
+                gain: gain as f32,
+            }));
+        }
+    }
+    extras
+}
+
+/// Transforms of bones and extra joints in the root's frame, (N)(J + E), by the run time's own rule.
+fn palettes(training: &Training, character: &Character, extras: &[ExtraJoint]) -> Vec<Vec<DAffine3>> {
+    let mut posed = PosedSkeleton::new(character);
+    let pose = |transforms: &Vec<DAffine3>| {
+        posed.set(&predict::globals(training, transforms));
+        let extra = |extra: &ExtraJoint| to_model::widened(extra.transform(character, &posed));
+        transforms.iter().copied().chain(extras.iter().map(extra)).collect()
+    };
+    training.transforms.iter().map(pose).collect()
+}
+
+fn solve(
+    training: &Training,
+    skin: &SparseWeights,
+    palettes: &[Vec<DAffine3>],
+    extras: &[ExtraJoint],
+    params: &HalfWayParams,
+) -> SparseWeights {
+    let vertex = |workspace: &mut simplex::Workspace, v: usize| {
+        let candidates = candidates(training, skin, extras, v);
+        let n = candidates.len();
+        let mut gram = vec![0.0; n * n];
+        for (e, palette) in palettes.iter().enumerate() {
+            let residual = |&i: &usize| palette[i].transform_point3(training.rest[v]) - training.vertices[e][v];
+            let residuals: Vec<DVec3> = candidates.iter().map(residual).collect();
+            for i in 0..n {
+                for j in 0..n {
+                    gram[i * n + j] += training.pose_weights[e] * residuals[i].dot(residuals[j]);
+                }
+            }
+        }
+        let weights = simplex::solve_sparse(&gram, n, params.skin.influences, SMALLEST_WEIGHT, workspace);
+        weights.into_iter().map(|(index, weight)| (candidates[index], weight)).collect()
+    };
+    let vertices = (0..training.vertex_count()).into_par_iter().map_init(simplex::Workspace::default, vertex).collect();
+    SparseWeights { vertices }
+}
+
+/// The palette entries that may carry vertex `v`: its bones in plain skinning, and the extra joints where these bones
+/// meet others.
+fn candidates(training: &Training, skin: &SparseWeights, extras: &[ExtraJoint], v: usize) -> Vec<usize> {
+    let mut bones: Vec<usize> = skin.vertices[v].iter().map(|&(b, _)| b).collect();
+    bones.sort_unstable();
+    let meets = |extra: &ExtraJoint| match *extra {
+        ExtraJoint::Half { bone, .. } => {
+            bones.contains(&(bone as usize)) || bones.contains(&training.skeleton.parent(bone as usize))
+        }
+        ExtraJoint::Scaled { carrier, .. } => bones.contains(&(carrier as usize)),
+    };
+    let extra = (0..extras.len()).filter(|&i| meets(&extras[i])).map(|i| training.bone_count() + i);
+    bones.iter().copied().chain(extra).collect()
+}
+
+fn draw(training: &Training, palettes: &[Vec<DAffine3>], weights: &SparseWeights) -> Vec<Vec<DVec3>> {
+    let vertex = |palette: &Vec<DAffine3>, v: usize| {
+        weights.vertices[v].iter().map(|&(i, w)| w * palette[i].transform_point3(training.rest[v])).sum()
+    };
+    palettes.iter().map(|palette| (0..training.vertex_count()).map(|v| vertex(palette, v)).collect()).collect()
+}
