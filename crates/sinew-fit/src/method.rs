@@ -2,7 +2,7 @@
 
 use sinew_runtime::{Correction, Deformer, deform};
 
-use crate::correct::{CorrectionParams, correct};
+use crate::correct::{CorrectionParams, Place, correct};
 use crate::methods::animation_space::{self, AsParams};
 use crate::methods::eigenskin::{self, EigenSkinParams};
 use crate::methods::halfway::{self, HalfWayParams};
@@ -107,6 +107,18 @@ pub const METHODS: &[MethodInfo] = &[
         summary: "rotational regression: proxy bones that learn from the joints' rotations; close to the examples, fast",
         default: || Method::RotationalRegression(RrParams::default()),
     },
+    MethodInfo {
+        name: "rr-cp",
+        title: "Rotational regression, proxies corrected",
+        summary: "rr --correct proxies: what rr leaves over, interpolated over poses on the proxy bones",
+        default: || corrected_rr(Place::Proxies),
+    },
+    MethodInfo {
+        name: "rr-cv",
+        title: "Rotational regression, vertices corrected",
+        summary: "rr --correct vertices: what rr leaves over, interpolated over poses on the vertices",
+        default: || corrected_rr(Place::Vertices),
+    },
 ];
 
 impl Method {
@@ -129,21 +141,32 @@ impl Method {
             Self::Psd(_) => "psd",
             Self::EigenSkin(_) => "eigenskin",
             Self::HalfWay(_) => "halfway",
-            Self::Corrected(method, _) => method.name(),
+            Self::Corrected(method, params) => match (&**method, params.place) {
+                (Self::RotationalRegression(_), Place::Proxies) => "rr-cp",
+                (Self::RotationalRegression(_), Place::Vertices) => "rr-cv",
+                (method, _) => method.name(),
+            },
         }
     }
+}
+
+fn corrected_rr(place: Place) -> Method {
+    Method::Corrected(Box::new(Method::RotationalRegression(RrParams::default())), CorrectionParams::new(place))
 }
 
 /// Fits `method` to the training frames. Every model also carries plain skinning weights to fall back on.
 pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
     let mut report = FitReport { warnings: exercised::warnings(training), ..FitReport::default() };
+    let name = method.name();
     let (skin, deformer) = match method {
         Method::Rigid => {
             let skin = ssd::fit(training, &SsdParams { influences: 1 }, progress)?;
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
         Method::Corrected(method, params) => {
-            return correct(training, fit(training, method, progress)?, params, progress);
+            let mut fitted = correct(training, fit(training, method, progress)?, params, progress)?;
+            fitted.model.metadata.method = name.into();
+            return Ok(fitted);
         }
         Method::HalfWay(params) => {
             let skin = ssd::fit(training, &params.skin, progress)?;

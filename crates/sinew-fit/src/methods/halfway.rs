@@ -24,16 +24,10 @@ const SMALLEST_WEIGHT: f64 = 1e-3;
 const GAINS: [f64; 2] = [1.0, -0.5];
 
 /// How half-way joints are fitted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct HalfWayParams {
     /// The skinning that tells which bones carry a vertex, and how many joints a vertex may have, 1 to 16.
     pub skin: SsdParams,
-}
-
-impl Default for HalfWayParams {
-    fn default() -> Self {
-        Self { skin: SsdParams::default() }
-    }
 }
 
 /// Extra joints and weights over bones and extra joints.

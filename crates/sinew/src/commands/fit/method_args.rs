@@ -46,7 +46,9 @@ impl MethodArgs {
                 Method::Psd(PsdParams { skin, .. })
                 | Method::EigenSkin(EigenSkinParams { skin, .. })
                 | Method::HalfWay(HalfWayParams { skin }) => *skin = SsdParams { influences },
-                Method::Corrected(..) => unreachable!("corrections are applied last"),
+                Method::Corrected(..) => {
+                    anyhow::bail!("write `--method rr --correct …` to change the method under the correction")
+                }
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
             }
         }
