@@ -49,29 +49,33 @@ def run_sinew(program, path, frames, bones, affine):
         return {"e_rms": e_rms(drawn, data["vertices"], rest), "cpu_seconds": said["cpu_seconds"], "bones": said["bones"]}
 
 
-def run_peer(rest, vertices, bones):
-    """Dem Bones with its own defaults, except four influences instead of eight."""
+def run_weights(program, path, frames, bones):
+    """Microseconds a vertex of the weight solve alone: the bones of a decomposition are given, no weights are."""
+    with tempfile.TemporaryDirectory() as folder:
+        out, report = os.path.join(folder, "out.npz"), os.path.join(folder, "out.json")
+        quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        common = [program, "--threads", "1", "decompose"]
+        subprocess.run(common + [path, "--frames", frames, "--bones", str(bones), "-o", out], **quiet)
+        again = ["--weights-only", "--iterations", "0", "-o", os.path.join(folder, "again.npz"), "--json", report]
+        subprocess.run(common + [out] + again, **quiet)
+        with open(report, encoding="utf-8") as file:
+            said = json.load(file)
+        return {"e_rms": said["e_rms"], "cpu_seconds": said["cpu_seconds"], "microseconds_a_vertex": 1e6 * said["cpu_seconds"] / said["vertices"]}
+
+
+def run_peer(rest, faces, vertices, bones):
+    """Dem Bones with its own defaults."""
     import py_dem_bones
 
-    solver = py_dem_bones._DemBones()
-    solver.nB, solver.nnz = bones, 4
-    solver.set_rest_pose(np.ascontiguousarray(rest.T))
-    stacked = np.concatenate([frame.T for frame in vertices])
-    solver.set_animated_poses(np.ascontiguousarray(stacked))
     start = processor_seconds()
-    solver.compute()
+    result = py_dem_bones.solve_skinning(rest, vertices, bones, faces=faces.tolist(), max_influences=4)
     seconds = processor_seconds() - start
-    weights = np.asarray(solver.get_weights())
-    weights = weights if weights.shape[0] == len(rest) else weights.T
-    motion = np.asarray(solver.get_transformations())
+    weights = np.asarray(result.weights).T  # (V, B)
+    motion = np.asarray(result.transforms)
     points = np.c_[rest, np.ones(len(rest))]
-    count, frames = weights.shape[1], len(vertices)
-    if motion.ndim == 2:  # (4N, 4B)
-        motion = motion.reshape(frames, 4, count, 4).transpose(0, 2, 1, 3)
-    else:
-        motion = motion.reshape(frames, count, 4, 4)
-    drawn = np.einsum("vb,nbij,vj->nvi", weights, motion[:, :, :3], points, optimize=True)
-    return {"e_rms": e_rms(drawn, vertices, rest), "said_rmse": solver.rmse(), "cpu_seconds": seconds, "bones": count}
+    order = "nbij" if motion.shape[0] == len(vertices) else "bnij"
+    drawn = np.einsum(f"vb,{order},vj->nvi", weights, motion[:, :, :3], points, optimize=True)
+    return {"e_rms": e_rms(drawn, vertices, rest), "cpu_seconds": seconds, "bones": weights.shape[1]}
 
 
 def main():
@@ -93,13 +97,17 @@ def main():
         entries = [("sinew rigid", run_sinew(args.program, args.sequence, args.frames, bones, False))]
         entries.append(("sinew affine", run_sinew(args.program, args.sequence, args.frames, bones, True)))
         if args.peer == "yes":
-            peer = run_peer(rest, vertices, bones)
+            peer = run_peer(rest, data["faces"], vertices, bones)
             entries.append(("Dem Bones", peer))
             ours = entries[0][1]
             missed |= ours["e_rms"] > peer["e_rms"] or ours["cpu_seconds"] > peer["cpu_seconds"]
         for who, entry in entries:
             print(f"{bones:5}  {who:13} {entry['e_rms']:6.3f}   {entry['cpu_seconds']:6.2f}", flush=True)
             rows.append({"asked": bones, "who": who, **entry})
+    most = max(map(int, args.bones.split(",")))
+    weights = run_weights(args.program, args.sequence, args.frames, most)
+    print(f"weights alone at {most} bones: {weights['microseconds_a_vertex']:.1f} microseconds a vertex, E_RMS {weights['e_rms']:.3f}")
+    rows.append({"asked": most, "who": "sinew weights alone", **weights})
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=2)

@@ -21,6 +21,8 @@ mod tests;
 pub use guided::{GuideBone, recover_guided};
 pub use tree::{Joint, Tree, hierarchy, joint_position, rig};
 
+use std::borrow::Cow;
+
 use glam::{DAffine3, DVec3};
 use rayon::prelude::*;
 use sinew_examples::{Examples, ExamplesError, ExamplesParts, MeshSequence};
@@ -163,14 +165,20 @@ fn finish(
     progress.stage("fitting all frames", 0);
     let solved = weights::solve_allowed(problem, &motion, 4, &near_bones(&tree, cores.len()), &owner);
     let everything: Vec<usize> = (0..sequence.frame_count()).collect();
-    let all = problem_of(sequence, &everything);
-    let mut all_motion = parts::motion_of(&all, cores);
-    let statistics = Statistics::gather(&all, &solved.weights, cores.len());
+    let rebuilt;
+    let all = if sequence.split().train == everything {
+        problem
+    } else {
+        rebuilt = problem_of(sequence, &everything);
+        &rebuilt
+    };
+    let mut all_motion = parts::motion_of(all, cores);
+    let statistics = Statistics::gather(all, &solved.weights, cores.len());
     if params.all_at_once {
         solve_rigid(&statistics, &mut all_motion, &vec![false; cores.len()], 1, 4);
     }
     if params.scale {
-        add_scale(&all, cores, &mut all_motion);
+        add_scale(all, cores, &mut all_motion);
     }
     let residuals = Residuals::new(problem, &motion);
     let mut squares = vec![(0.0, 0_usize); cores.len()];
@@ -206,9 +214,9 @@ fn problem_of(sequence: &MeshSequence, frames: &[usize]) -> Problem {
 }
 
 /// The sequence over the chosen rest mesh.
-fn with_rest(sequence: &MeshSequence, rest: RestChoice) -> Result<MeshSequence, FitError> {
+fn with_rest(sequence: &MeshSequence, rest: RestChoice) -> Result<Cow<'_, MeshSequence>, FitError> {
     let frame = match rest {
-        RestChoice::Given => return Ok(sequence.clone()),
+        RestChoice::Given => return Ok(Cow::Borrowed(sequence)),
         RestChoice::Frame(frame) if frame >= sequence.frame_count() => {
             let frames = sequence.frame_count();
             return Err(ExamplesError::FrameIndex { what: "the rest frame".into(), frame: frame as i64, frames }.into());
@@ -217,7 +225,8 @@ fn with_rest(sequence: &MeshSequence, rest: RestChoice) -> Result<MeshSequence, 
         RestChoice::Central => central_frame(sequence),
     };
     let mesh = sequence.mesh().with_vertices(sequence.frames()[frame].clone())?;
-    Ok(MeshSequence::new(mesh, sequence.frames().to_vec(), Some(sequence.split().clone()), sequence.fps())?)
+    let frames = sequence.frames().to_vec();
+    Ok(Cow::Owned(MeshSequence::new(mesh, frames, Some(sequence.split().clone()), sequence.fps())?))
 }
 
 /// The training frame with the least sum of distances to the others, on a sample of the vertices.

@@ -199,3 +199,14 @@ fn the_rest_frame_can_be_chosen() {
     let params = RecoverParams { rest: RestChoice::Frame(9), ..RecoverParams::default() };
     assert!(recover(&sequence, &params, &Quiet).expect_err("refused").to_string().contains("frame 9"));
 }
+
+#[test]
+fn the_creatures_joints_that_turn_are_found_to_two_percent() {
+    let examples = built_in("creature");
+    let recovered = recover(examples.sequence(), &RecoverParams::default(), &Quiet).expect("a skeleton");
+    // From 15° on: legs, arms, head, jaw, every finger, toe and quill. Tail, neck and spine turn by a few degrees a joint in
+    // many joints; there one recovered bone spans several.
+    let misses = misses(&examples, &recovered, 15.0);
+    let far: Vec<_> = misses.iter().filter(|miss| miss.1 > 2.0).collect();
+    assert!(misses.len() > 60 && far.is_empty(), "{far:?}");
+}
