@@ -73,6 +73,14 @@ pub(crate) fn rigid_part(transform: Affine3A) -> Affine3A {
 /// The rotation nearest to `m` (to `−m` if `m` mirrors), by Newton's iteration for the polar factor; the identity if
 /// `m` is singular.
 pub(crate) fn nearest_rotation(m: Mat3A) -> Mat3A {
+    // Nearly every bone only turns, so `m` is a rotation up to rounding: then one step of Newton and Schulz,
+    // `m (3I − mᵀm) / 2`, which needs no inverse, leaves an error of the square, below f32.
+    let gram = m.transpose() * m;
+    let off = gram - Mat3A::IDENTITY;
+    if off.x_axis.abs().max(off.y_axis.abs()).max(off.z_axis.abs()).max_element() < 1e-4 {
+        let q = m * (Mat3A::IDENTITY * 3.0 - gram) * 0.5;
+        return if q.determinant() < 0.0 { q * -1.0 } else { q };
+    }
     let scale = m.x_axis.length().max(m.y_axis.length()).max(m.z_axis.length());
     if scale == 0.0 || !scale.is_finite() || (m.determinant() / (scale * scale * scale)).abs() < 1e-6 {
         return Mat3A::IDENTITY;
