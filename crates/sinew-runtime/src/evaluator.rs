@@ -6,7 +6,7 @@ use glam::Affine3A;
 
 use crate::bounds::{Aabb, Bounds};
 use crate::correction::CorrectionScratch;
-use crate::deform::Scratch;
+use crate::deform::{PreparedRegression, Scratch};
 use crate::kernel::blend::{self, BlendSkin};
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
@@ -44,6 +44,8 @@ pub struct Evaluator<'model> {
     pub(crate) model: &'model Model,
     options: Options,
     plan: Arc<Plan>,
+    /// Rotational regression laid out for its kernels.
+    prepared: Option<Arc<PreparedRegression>>,
     normals: Option<Normals>,
     pub(crate) posed: PosedSkeleton,
     pub(crate) scratch: Scratch,
@@ -76,10 +78,17 @@ impl<'model> Evaluator<'model> {
     pub fn with(model: &'model Model, options: Options) -> Self {
         let character = &model.character;
         let plan = if options.instructions == Instructions::Plain { Plan::Direct } else { Plan::new(model) };
+        let prepared = match &model.deformer {
+            Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
+                Some(Arc::new(d.prepared()))
+            }
+            _ => None,
+        };
         let normals = options.normals.then(|| Normals::new(model));
         Self {
             model,
             options,
+            prepared,
             normals,
             posed: PosedSkeleton::new(character),
             scratch: model.deformer.scratch(character),
@@ -194,7 +203,7 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, plan, posed, scratch, matrices, correction_scratch, .. } = self;
+        let Self { model, plan, posed, scratch, matrices, correction_scratch, options, prepared, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
         // Plain skinning needs the world transforms only.
         let world_only = matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
@@ -217,7 +226,10 @@ impl<'model> Evaluator<'model> {
                 }
             }
             Deformer::RotationalRegression(d) => {
-                d.pose_palette(posed, scratch);
+                match prepared {
+                    Some(prepared) => d.fast_palette(prepared, options.instructions, posed, scratch),
+                    None => d.pose_palette(posed, scratch),
+                }
                 for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
                     *matrix = transform.into();
                 }

@@ -83,14 +83,34 @@ impl JointRotations {
 
     /// Takes a pose; `reference` holds the branch reference of each joint, (J).
     pub fn set(&mut self, posed: &PosedSkeleton, reference: &[[f32; 3]]) {
+        self.set_rotations(posed);
+        for b in 0..self.bones.len() {
+            self.set_log(b, reference);
+        }
+    }
+
+    /// Takes a pose, but the logarithms and features of the joints in `used` only; the others keep theirs.
+    pub(crate) fn set_used(&mut self, posed: &PosedSkeleton, reference: &[[f32; 3]], used: &[u16]) {
+        self.set_rotations(posed);
+        for &b in used {
+            self.set_log(b as usize, reference);
+        }
+    }
+
+    fn set_rotations(&mut self, posed: &PosedSkeleton) {
         for (rotation, transform) in self.bones.iter_mut().zip(&posed.relative) {
             *rotation = nearest_rotation(transform.matrix3);
         }
-        for b in 0..self.bones.len() {
-            let relative = self.bones[self.parents[b]].transpose() * self.bones[b];
-            self.logs[b] = log_near(relative, Vec3A::from_array(reference[b]));
-            self.features[b] = features(self.logs[b]);
-        }
+    }
+
+    fn set_log(&mut self, b: usize, reference: &[[f32; 3]]) {
+        self.logs[b] = self.log(b, reference);
+        self.features[b] = features(self.logs[b]);
+    }
+
+    fn log(&self, b: usize, reference: &[[f32; 3]]) -> Vec3A {
+        let relative = self.bones[self.parents[b]].transpose() * self.bones[b];
+        log_near(relative, Vec3A::from_array(reference[b]))
     }
 
     /// The parent of bone `b`; the root is its own.
@@ -105,7 +125,8 @@ impl JointRotations {
     pub fn outside(&self, ranges: &JointRanges) -> Option<(usize, f32)> {
         let excess = |b: usize| {
             let (low, high) = (Vec3A::from_array(ranges.low[b]), Vec3A::from_array(ranges.high[b]));
-            ((low - self.logs[b]).max(self.logs[b] - high)).max(Vec3A::ZERO).length()
+            let log = self.log(b, &ranges.reference);
+            ((low - log).max(log - high)).max(Vec3A::ZERO).length()
         };
         // Rounding of a trained pose is not outside.
         (0..self.logs.len()).map(|b| (b, excess(b))).filter(|&(_, by)| by > 1e-3).max_by(|a, b| a.1.total_cmp(&b.1))

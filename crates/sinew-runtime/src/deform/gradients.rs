@@ -13,6 +13,7 @@ use super::Cost;
 use crate::character::{check_finite, check_indices};
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{FEATURES, JointRotations, exp};
+use crate::kernel::lanes::Row;
 use crate::{Character, ModelError};
 
 /// K predictors, each of a 3×3 gradient from W joints.
@@ -71,6 +72,17 @@ impl GradientPredictors {
                 *s += dot(&stretch[start(row)..][..self.features]);
             }
         }
+        self.gradient_of(k, joints, rho, s)
+    }
+
+    /// The gradient of predictor `k` from `[M; H] x` in lanes: ρ̃ in 0 … 2, S − I in 3 … 8.
+    pub(crate) fn compose(&self, k: usize, joints: &JointRotations, [low, high]: &[Row; 2]) -> Mat3A {
+        let [x, y, z, xx, yy, zz, xy, xz] = low.0;
+        self.gradient_of(k, joints, [x, y, z], [xx, yy, zz, xy, xz, high.0[0]])
+    }
+
+    /// `Q_frame exp(ρ̃) (I + sym s)`.
+    fn gradient_of(&self, k: usize, joints: &JointRotations, rho: [f32; 3], s: [f32; 6]) -> Mat3A {
         let [xx, yy, zz, xy, xz, yz] = s;
         let stretch =
             Mat3A::from_cols(Vec3A::new(1.0 + xx, xy, xz), Vec3A::new(xy, 1.0 + yy, yz), Vec3A::new(xz, yz, 1.0 + zz));

@@ -20,6 +20,7 @@ pub use gradients::GradientPredictors;
 pub use half_way::{ExtraJoint, HalfWay};
 pub use linear_blend::LinearBlend;
 pub use multi_weight::MultiWeight;
+pub(crate) use rotational_regression::Prepared as PreparedRegression;
 pub use rotational_regression::RotationalRegression;
 
 use crate::file::{TensorReader, TensorWriter};
@@ -55,6 +56,8 @@ pub struct Scratch {
     pub(crate) joints: JointRotations,
     /// Key gradients, (P).
     pub(crate) gradients: Vec<glam::Mat3A>,
+    /// Memory of rotational regression's kernels.
+    pub(crate) regression: rotational_regression::RegressionRoom,
     /// Proxy bones' and bones' transforms in the world, (P + J).
     pub(crate) palette: Vec<glam::Affine3A>,
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P); empty without one.

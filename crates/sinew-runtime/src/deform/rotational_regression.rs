@@ -12,6 +12,8 @@ use super::linear_blend::{skin_positions, skinning_cost};
 use super::{BlockRows, Cost, GradientPredictors, Scratch};
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{JointRanges, JointRotations};
+use crate::kernel::lanes::{Instructions, Row};
+use crate::kernel::regress::{Predict, Proxies, Regression};
 use crate::{Character, ModelError, PosedSkeleton, Skin};
 
 /// The reduced model.
@@ -27,6 +29,32 @@ pub struct RotationalRegression {
     pub c2: BlockRows<4>,
     /// Weights over the combined palette: joints 0..P are proxy bones, P..P + J the skeleton's bones.
     pub skin: Skin,
+}
+
+/// A regression laid out for its kernels.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    /// The joints that predictors see, ascending.
+    used: Vec<u16>,
+    regression: Regression,
+}
+
+/// Memory of the kernels, reused from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RegressionRoom {
+    /// (P).
+    sums: Vec<[Row; 2]>,
+    /// (P, 3).
+    gradients: Vec<Row>,
+    /// (J, 4).
+    bones: Vec<Row>,
+    /// (P).
+    transforms: Vec<[Row; 2]>,
+}
+
+/// A column in both halves of a row.
+fn twice([x, y, z]: [f32; 3]) -> Row {
+    Row([x, y, z, 0.0, x, y, z, 0.0])
 }
 
 impl RotationalRegression {
@@ -66,6 +94,12 @@ impl RotationalRegression {
             joints: JointRotations::new(character),
             gradients: vec![Mat3A::IDENTITY; self.proxy_count()],
             palette: vec![Affine3A::IDENTITY; self.proxy_count() + character.bones.len()],
+            regression: RegressionRoom {
+                sums: vec![<[Row; 2]>::default(); self.proxy_count()],
+                gradients: vec![Row::default(); 3 * self.proxy_count()],
+                bones: vec![Row::default(); 4 * character.bones.len()],
+                transforms: vec![<[Row; 2]>::default(); self.proxy_count()],
+            },
             proxy_deltas: Vec::with_capacity(self.proxy_count()),
             ..Scratch::default()
         }
@@ -99,6 +133,58 @@ impl RotationalRegression {
             }
             *proxy = posed.frame * transform * from_world;
         }
+    }
+
+    /// The same as [`Self::pose_palette`] by the kernels of `prepared`, and the logarithms of the joints that predictors
+    /// see only.
+    pub(crate) fn fast_palette(
+        &self,
+        prepared: &Prepared,
+        instructions: Instructions,
+        posed: &PosedSkeleton,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { joints, gradients, palette, proxy_deltas, regression: room, .. } = scratch;
+        joints.set_used(posed, &self.ranges.reference, &prepared.used);
+        let (features, predictors) = (&joints.features[..], &self.predictors);
+        let regression = &prepared.regression;
+        instructions.run(Predict { regression, predictors, features, sums: &mut room.sums });
+        for (k, sums) in room.sums.iter().enumerate() {
+            gradients[k] = predictors.compose(k, joints, sums);
+            for (row, column) in room.gradients[3 * k..].iter_mut().zip(gradients[k].to_cols_array().as_chunks::<3>().0)
+            {
+                *row = twice(*column);
+            }
+        }
+        for (rows, bone) in room.bones.as_chunks_mut::<4>().0.iter_mut().zip(&posed.relative) {
+            let m = &bone.matrix3;
+            *rows = [m.x_axis, m.y_axis, m.z_axis, bone.translation].map(|column| twice(column.to_array()));
+        }
+        let (columns, bones, transforms) = (&room.gradients[..], &room.bones[..], &mut room.transforms[..]);
+        instructions.run(Proxies { regression, model: self, gradients: columns, bones, transforms });
+        let (proxies, bones) = palette.split_at_mut(self.proxy_count());
+        bones.copy_from_slice(&posed.world);
+        let from_world = posed.rest_frame.inverse();
+        for (p, (proxy, [xy, zt])) in proxies.iter_mut().zip(&room.transforms).enumerate() {
+            let column = |row: &Row, half: usize| Vec3A::from_slice(&row.0[4 * half..4 * half + 3]);
+            let mut transform = Affine3A {
+                matrix3: Mat3A::from_cols(column(xy, 0), column(xy, 1), column(zt, 0)),
+                translation: column(zt, 1),
+            };
+            if let Some(delta) = proxy_deltas.get(p) {
+                transform.matrix3 += delta.matrix3;
+                transform.translation += delta.translation;
+            }
+            *proxy = posed.frame * transform * from_world;
+        }
+    }
+
+    /// What [`Self::fast_palette`] needs, laid out once.
+    pub(crate) fn prepared(&self) -> Prepared {
+        let mut used = self.predictors.joints.clone();
+        used.sort_unstable();
+        used.dedup();
+        Prepared { used, regression: Regression::new(self) }
     }
 
     /// The transform of proxy bone `p` in the root's frame: block row p of `c₁ d + c₂ q`.

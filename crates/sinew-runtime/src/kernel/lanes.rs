@@ -19,7 +19,6 @@ pub(crate) trait Lanes: Copy {
 
     fn splat(self, value: f32) -> Self::V;
     fn load(self, row: &Row) -> Self::V;
-    #[cfg(test)]
     fn array(self, v: Self::V) -> [f32; 8];
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
@@ -97,7 +96,7 @@ impl Lanes for Portable {
     fn load(self, row: &Row) -> Self::V {
         row.0
     }
-    #[cfg(test)]
+    #[inline(always)]
     fn array(self, v: Self::V) -> [f32; 8] {
         v
     }
@@ -178,7 +177,7 @@ mod avx2 {
         fn load(self, row: &Row) -> __m256 {
             bytemuck::cast(row.0)
         }
-        #[cfg(test)]
+        #[inline(always)]
         fn array(self, v: __m256) -> [f32; 8] {
             bytemuck::cast(v)
         }

@@ -5,6 +5,7 @@
 //! | `blend` | linear blend skinning, positions and palette normals |
 //! | `points` | `Σ_b T_b h_b`: animation space (4 numbers a joint) and multi-weight enveloping (12) |
 //! | `dual` | dual quaternion skinning |
+//! | `regress` | rotational regression's predictors and proxy blocks |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
 //! | `blocks` | which eight vertices stand together |
@@ -15,6 +16,7 @@ pub(crate) mod dual;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;
 pub(crate) mod points;
+pub(crate) mod regress;
 
 use blocks::LANES;
 use glam::Affine3A;
