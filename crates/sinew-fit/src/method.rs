@@ -8,6 +8,7 @@ use crate::methods::eigenskin::{self, EigenSkinParams};
 use crate::methods::halfway::{self, HalfWayParams};
 use crate::methods::multi_weight::{self, MweParams};
 use crate::methods::psd::PsdParams;
+use crate::methods::rr::full::{self, FullParams};
 use crate::methods::rr::{self, RrParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
@@ -28,6 +29,8 @@ pub enum Method {
     MultiWeight(MweParams),
     /// Rotational regression, reduced to proxy bones.
     RotationalRegression(RrParams),
+    /// Rotational regression with a predictor for every triangle.
+    FullRotationalRegression(FullParams),
     /// Pose-space deformation.
     Psd(PsdParams),
     /// EigenSkin.
@@ -118,6 +121,10 @@ pub const METHODS: &[MethodInfo] = &[
         title: "Rotational regression, vertices corrected",
         summary: "rr --correct vertices: what rr leaves over, interpolated over poses on the vertices",
         default: || corrected_rr(Place::Vertices),
+        name: "rr-full",
+        title: "Rotational regression, full",
+        summary: "rotational regression with a predictor for every triangle and a Poisson solve; slow, a yardstick",
+        default: || Method::FullRotationalRegression(FullParams::default()),
     },
 ];
 
@@ -138,6 +145,7 @@ impl Method {
             Self::AnimationSpace(_) => "as",
             Self::MultiWeight(_) => "mwe",
             Self::RotationalRegression(_) => "rr",
+            Self::FullRotationalRegression(_) => "rr-full",
             Self::Psd(_) => "psd",
             Self::EigenSkin(_) => "eigenskin",
             Self::HalfWay(_) => "halfway",
@@ -199,6 +207,11 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             let skin = ssd::fit(training, &SsdParams::default(), progress)?;
             let fit = rr::fit(training, &skin, params, &mut report, progress)?;
             (skin, Deformer::RotationalRegression(to_model::rotational_regression(&fit)))
+        }
+        Method::FullRotationalRegression(params) => {
+            let skin = ssd::fit(training, &SsdParams::default(), progress)?;
+            let fit = full::fit(training, &skin, params, &mut report, progress)?;
+            (skin, Deformer::FullGradients(to_model::full_gradients(&fit)))
         }
     };
     report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));

@@ -18,6 +18,8 @@ pub struct FitReport {
     pub findings: Vec<(String, String)>,
     /// Iterative stages: (name, residual after each iteration, why it stopped).
     pub iterations: Vec<Iterations>,
+    /// Numbers for every vertex or triangle, as (name, values): for pictures and for `--json`.
+    pub fields: Vec<(String, Vec<f64>)>,
     /// What the user should know: joints that were not exercised, poses alike, limits that were hit.
     pub warnings: Vec<String>,
 }

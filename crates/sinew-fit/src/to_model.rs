@@ -9,6 +9,7 @@ use crate::geometry::JointRotations;
 use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;
 use crate::methods::rr::RrFit;
+use crate::methods::rr::full::FullFit;
 use crate::methods::rr::predictor::{COLUMNS, FEATURES, JOINTS, Predictor};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training};
@@ -130,6 +131,40 @@ pub fn rotational_regression(fit: &RrFit) -> deform::RotationalRegression {
         c1: block_rows(&fit.reduction.c1, centres),
         c2: block_rows(&fit.reduction.c2, centres),
         skin: skin(&fit.weights),
+    }
+}
+
+/// Full rotational regression: first-order predictors and the factor in the order of elimination.
+#[must_use]
+pub fn full_gradients(fit: &FullFit) -> deform::FullGradients {
+    let index = |i: usize| u32::try_from(i).expect("fewer than 2³² entries");
+    let indices = |list: &[usize]| list.iter().map(|&i| index(i)).collect::<Vec<u32>>();
+    let factor = &fit.poisson.factor;
+    deform::FullGradients {
+        ranges: joint_ranges(&fit.joints),
+        predictors: first_order_predictors(&fit.predictors),
+        factor: deform::PoissonFactor {
+            vertices: factor.order.iter().map(|&unknown| index(fit.poisson.free[unknown])).collect(),
+            starts: indices(&factor.starts),
+            rows: indices(&factor.rows),
+            values: factor.values.clone(),
+            diagonal: factor.diagonal.clone(),
+        },
+    }
+}
+
+/// Predictors without their second-order columns, which are zero unless refined.
+fn first_order_predictors(predictors: &[Predictor]) -> deform::GradientPredictors {
+    let all = gradient_predictors(predictors);
+    let kept = |row: &[f32]| {
+        let joints = row[..FEATURES * JOINTS].chunks_exact(FEATURES).flat_map(|joint| joint[..3].to_vec());
+        joints.chain([row[COLUMNS - 1]]).collect::<Vec<f32>>()
+    };
+    deform::GradientPredictors {
+        features: 3,
+        rotation: all.rotation.chunks_exact(COLUMNS).flat_map(kept).collect(),
+        stretch: all.stretch.chunks_exact(COLUMNS).flat_map(kept).collect(),
+        ..all
     }
 }
 

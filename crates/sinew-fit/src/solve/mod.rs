@@ -5,3 +5,4 @@ pub mod few;
 pub mod lbfgs;
 pub mod rotation;
 pub mod simplex;
+pub mod sparse_cholesky;

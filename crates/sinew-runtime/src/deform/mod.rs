@@ -6,6 +6,7 @@
 mod animation_space;
 mod block_rows;
 mod dual_quaternion;
+mod full_gradients;
 mod gradients;
 mod half_way;
 mod linear_blend;
@@ -16,6 +17,7 @@ pub use animation_space::AnimationSpace;
 pub use block_rows::BlockRows;
 pub use dual_quaternion::DualQuaternion;
 pub(crate) use dual_quaternion::to_dual;
+pub use full_gradients::{FullGradients, PoissonFactor};
 pub use gradients::GradientPredictors;
 pub use half_way::{ExtraJoint, HalfWay};
 pub use linear_blend::LinearBlend;
@@ -43,6 +45,8 @@ pub enum Deformer {
     HalfWay(HalfWay),
     /// Rotational regression, reduced to proxy bones.
     RotationalRegression(RotationalRegression),
+    /// A gradient for every triangle and a Poisson equation over the mesh.
+    FullGradients(FullGradients),
 }
 
 /// Memory that a deformer reuses from frame to frame.
@@ -62,6 +66,8 @@ pub struct Scratch {
     pub(crate) palette: Vec<glam::Affine3A>,
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P); empty without one.
     pub(crate) proxy_deltas: Vec<glam::Affine3A>,
+    /// What the full model needs.
+    pub(crate) full: full_gradients::FullScratch,
 }
 
 /// What a frame costs, by counting (an addition, a multiplication and a comparison count one each; a fused
@@ -85,6 +91,7 @@ impl Deformer {
             Self::MultiWeight(_) => MultiWeight::KIND,
             Self::HalfWay(_) => HalfWay::KIND,
             Self::RotationalRegression(_) => RotationalRegression::KIND,
+            Self::FullGradients(_) => FullGradients::KIND,
         }
     }
 
@@ -97,6 +104,7 @@ impl Deformer {
             Self::MultiWeight(d) => d.check(character),
             Self::HalfWay(d) => d.check(character),
             Self::RotationalRegression(d) => d.check(character),
+            Self::FullGradients(d) => d.check(character),
         }
     }
 
@@ -105,6 +113,7 @@ impl Deformer {
     pub fn ranges(&self) -> Option<&JointRanges> {
         match self {
             Self::RotationalRegression(d) => Some(&d.ranges),
+            Self::FullGradients(d) => Some(&d.ranges),
             _ => None,
         }
     }
@@ -119,6 +128,7 @@ impl Deformer {
             Self::MultiWeight(d) => d.cost(character),
             Self::HalfWay(d) => d.cost(character),
             Self::RotationalRegression(d) => d.cost(character),
+            Self::FullGradients(d) => d.cost(character),
         }
     }
 
@@ -140,6 +150,7 @@ impl Deformer {
             Self::MultiWeight(d) => d.scratch(character),
             Self::HalfWay(d) => d.scratch(character),
             Self::RotationalRegression(d) => d.scratch(character),
+            Self::FullGradients(d) => d.scratch(character),
         }
     }
 
@@ -157,6 +168,7 @@ impl Deformer {
             Self::MultiWeight(d) => d.deform(character, posed, scratch, out),
             Self::HalfWay(d) => d.deform(character, posed, scratch, out),
             Self::RotationalRegression(d) => d.deform(character, posed, scratch, out),
+            Self::FullGradients(d) => d.deform(character, posed, scratch, out),
         }
     }
 
@@ -168,6 +180,7 @@ impl Deformer {
             Self::MultiWeight(d) => d.write(writer),
             Self::HalfWay(d) => d.write(writer),
             Self::RotationalRegression(d) => d.write(writer),
+            Self::FullGradients(d) => d.write(writer),
         }
     }
 
@@ -179,6 +192,7 @@ impl Deformer {
             MultiWeight::KIND => MultiWeight::read(reader).map(Self::MultiWeight),
             HalfWay::KIND => HalfWay::read(reader).map(Self::HalfWay),
             RotationalRegression::KIND => RotationalRegression::read(reader).map(Self::RotationalRegression),
+            FullGradients::KIND => FullGradients::read(reader).map(Self::FullGradients),
             other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
         }
     }

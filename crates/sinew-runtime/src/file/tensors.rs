@@ -25,6 +25,10 @@ impl TensorWriter {
         self.put(name, Dtype::F32, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect());
     }
 
+    pub fn f64(&mut self, name: &str, shape: &[usize], values: &[f64]) {
+        self.put(name, Dtype::F64, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect());
+    }
+
     pub fn u32(&mut self, name: &str, shape: &[usize], values: &[u32]) {
         self.put(name, Dtype::U32, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect());
     }
@@ -116,6 +120,10 @@ impl<'bytes> TensorReader<'bytes> {
     /// A tensor of f32 whose shape matches `shape`; `None` stands for any length.
     pub fn f32(&self, name: &str, shape: &[Option<usize>]) -> Result<Vec<f32>, ModelError> {
         Ok(self.get(name, Dtype::F32, shape)?.as_chunks().0.iter().map(|&b| f32::from_le_bytes(b)).collect())
+    }
+
+    pub fn f64(&self, name: &str, shape: &[Option<usize>]) -> Result<Vec<f64>, ModelError> {
+        Ok(self.get(name, Dtype::F64, shape)?.as_chunks().0.iter().map(|&b| f64::from_le_bytes(b)).collect())
     }
 
     pub fn u32(&self, name: &str, shape: &[Option<usize>]) -> Result<Vec<u32>, ModelError> {

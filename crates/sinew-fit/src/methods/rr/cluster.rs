@@ -90,12 +90,27 @@ fn number_groups(carriers: &[Carrier]) -> Partition {
     Partition { carriers, groups: numbers.len() }
 }
 
-/// Joins everything, cheapest join first. `normals` are unit vertex normals of the rest mesh and of every pose.
+/// Joins everything, cheapest join first. With `given` groups (V), connected ones, vertices of a group are joined
+/// before anything else.
 #[must_use]
-pub fn join_greedily(training: &Training, topology: &Topology, skin: &SparseWeights, normals: &Normals) -> Joins {
+pub fn join_greedily(
+    training: &Training,
+    topology: &Topology,
+    skin: &SparseWeights,
+    normals: &Normals,
+    given: Option<&[usize]>,
+) -> Joins {
     let poses = spread_poses(training);
     let mut clusters = Clusters::new(training, topology, skin, normals, &poses);
     let mut joins = Vec::with_capacity(training.vertex_count());
+    let mut first: BTreeMap<usize, usize> = BTreeMap::new();
+    for (v, group) in given.iter().flat_map(|groups| groups.iter().enumerate()) {
+        let into = *first.entry(*group).or_insert(v);
+        if into != v {
+            clusters.join(v, Carrier::Group(into));
+            joins.push((v, Carrier::Group(into)));
+        }
+    }
     while let Some((group, into)) = clusters.cheapest() {
         clusters.join(group, into);
         joins.push((group, into));

@@ -5,27 +5,36 @@
 //! [`scale_shear`]); `t = c₁ d + c₂ q` turns them and the bones into the transforms of P proxy bones ([`reduce`]); the
 //! palette of proxy bones and bones draws the vertices ([`weights`]). Which proxies there are is settled by clustering
 //! ([`cluster`]), what the key gradients are by [`key_gradients`]; [`refine`] fits the predictors to the vertices they
-//! end up drawing. `--no-refine` leaves that out and is the thesis's form.
+//! end up drawing; [`prune`] leaves out what does not matter. Without refinement it is the thesis's form. [`full`] is the
+//! model without reduction.
 
+pub mod choose;
 pub mod cluster;
+pub mod describe;
+pub mod full;
 pub mod key_gradients;
+pub mod mean_shift;
 pub mod near_rigid;
+pub mod poisson;
 pub mod predictor;
+pub mod prune;
 pub mod reduce;
 pub mod refine;
 pub mod scale_shear;
+#[cfg(test)]
+mod tests;
 pub mod weights;
 
-use glam::DAffine3;
-use rayon::prelude::*;
+use glam::{DAffine3, DMat3};
 
 use crate::geometry::JointRotations;
 use crate::geometry::gradient::RestTriangles;
 use crate::methods::ssd::SparseWeights;
 use crate::report::Iterations;
 use crate::{FitError, FitReport, Progress, Training};
+use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
-use predictor::Predictor;
+use predictor::{Predictor, PredictorForm};
 use reduce::Reduction;
 use refine::{Quadratic, RefineParams};
 use weights::Palette;
@@ -36,15 +45,46 @@ const DRAWING_TURNS: usize = 4;
 /// Rounds of refinement, each followed by new weights.
 const REFINE_ROUNDS: usize = 2;
 
+/// The numbers of proxy bones that are tried when none is asked for, or an error: each half as many again.
+const LADDER: [usize; 7] = [16, 24, 36, 54, 80, 120, 180];
+
+/// The number of proxy bones at which the error on left-out poses is measured before the number is chosen.
+const TRIAL_SIZE: usize = 36;
+
+/// More proxy bones no longer help when the error that even the best transforms would leave is this part of the squared
+/// error on left-out poses.
+const WORTHWHILE: f64 = 0.08;
+
+/// How groups of vertices are found.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Clustering {
+    /// Greedy joins from single vertices.
+    #[default]
+    Greedy,
+    /// Greedy joins from mean-shift groups with this bandwidth, radians a pose.
+    MeanShift(f64),
+}
+
 /// How rotational regression is fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RrParams {
     /// The number of proxy bones, 1 to 10,000; `None` chooses it.
     pub proxy_bones: Option<usize>,
+    /// Take as few proxy bones as bring the training error under this, rms as a fraction of the diagonal. `proxy_bones`
+    /// goes first.
+    pub error: Option<f64>,
     /// Palette entries a vertex at most, 1 to 16.
     pub influences: usize,
     /// How the near-rigid vertices are chosen.
     pub near_rigid: NearRigidParams,
+    /// The form of the rotation predictors. With refinement `Auto` is the paper's form, for the refinement frees the
+    /// matrix anyway and does better from there.
+    pub predictor: PredictorForm,
+    /// How groups of vertices are found.
+    pub clustering: Clustering,
+    /// What leaving out blocks of c₁ and c₂ may move a proxy's vertices by, as a part of the rms error before refinement;
+    /// the refinement follows and makes up for most of it. 0 leaves out nothing.
+    pub prune: f64,
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
 }
@@ -53,8 +93,12 @@ impl Default for RrParams {
     fn default() -> Self {
         Self {
             proxy_bones: None,
+            error: None,
             influences: 4,
             near_rigid: NearRigidParams::default(),
+            predictor: PredictorForm::default(),
+            clustering: Clustering::default(),
+            prune: 0.05,
             refine: Some(RefineParams::default()),
         }
     }
@@ -75,6 +119,15 @@ pub struct RrFit {
     pub joints: JointRotations,
 }
 
+impl RrParams {
+    fn form(&self) -> PredictorForm {
+        match (self.predictor, &self.refine) {
+            (PredictorForm::Auto, Some(_)) => PredictorForm::Offset,
+            (form, _) => form,
+        }
+    }
+}
+
 impl RrFit {
     /// The proxies' transforms in training pose `e`, (P).
     #[must_use]
@@ -82,16 +135,18 @@ impl RrFit {
         let d = refine::key_gradients(&self.joints, &self.predictors, e);
         self.reduction.transforms(&self.palette.centres, &d, &training.transforms[e])
     }
-}
 
-/// What does not depend on the number of proxies.
-struct Prepared {
-    triangles: RestTriangles,
-    joints: JointRotations,
-    near_rigid: NearRigid,
-    normals: cluster::Normals,
-    joins: cluster::Joins,
-    sequences: Vec<Vec<glam::DMat3>>,
+    /// The proxies' transforms in every training pose, (N)(P).
+    #[must_use]
+    pub fn all_transforms(&self, training: &Training) -> Vec<Vec<DAffine3>> {
+        (0..training.pose_count()).map(|e| self.transforms(training, e)).collect()
+    }
+
+    /// The weighted squared error over the training poses.
+    #[must_use]
+    pub fn error(&self, training: &Training) -> f64 {
+        weights::drawing_error(training, &self.weights, &self.all_transforms(training))
+    }
 }
 
 /// Fits the reduced model; `skin` are linear blend skinning's weights.
@@ -102,87 +157,234 @@ pub fn fit(
     report: &mut FitReport,
     progress: &dyn Progress,
 ) -> Result<RrFit, FitError> {
+    check(params)?;
+    // The library would split products over threads; parallel over poses and vertices is enough, and in one order.
+    faer::set_global_parallelism(faer::Par::Seq);
     progress.stage("clustering", 0);
     let prepared = prepare(training, skin, params);
-    let proxies = params.proxy_bones.unwrap_or(40);
-    fit_size(training, skin, params, &prepared, proxies, report, progress)
+    let (fit, choice) = match (params.proxy_bones, params.error) {
+        (Some(proxies), _) => fit_size(training, skin, params, &prepared, proxies, None, report, progress),
+        (None, Some(error)) => fit_to_error(training, skin, params, &prepared, error, report, progress),
+        (None, None) => {
+            progress.stage("number of proxy bones", 0);
+            let (proxies, ridge) = choose_size(training, skin, params, &prepared);
+            fit_size(training, skin, params, &prepared, proxies, ridge, report, progress)
+        }
+    };
+    let held_out = choice.and_then(|choice| choice.squared_error);
+    describe::describe(training, skin, &prepared, &fit, held_out, report);
+    Ok(fit)
+}
+
+fn check(params: &RrParams) -> Result<(), FitError> {
+    let refuse = |name, value: String, range| Err(FitError::Parameter { name, value, range });
+    if let Some(proxies) = params.proxy_bones.filter(|proxies| !(1..=10_000).contains(proxies)) {
+        return refuse("proxy-bones", proxies.to_string(), "1 to 10,000");
+    }
+    if let Some(error) = params.error.filter(|error| !(*error > 0.0 && error.is_finite())) {
+        return refuse("error", error.to_string(), "above 0 %");
+    }
+    if !(1..=16).contains(&params.influences) {
+        return refuse("influences", params.influences.to_string(), "1 to 16");
+    }
+    match params.clustering {
+        Clustering::MeanShift(bandwidth) if !(bandwidth > 0.0 && bandwidth.is_finite()) => {
+            refuse("bandwidth", bandwidth.to_string(), "above 0 radians")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What does not depend on the number of proxies.
+pub(crate) struct Prepared {
+    triangles: RestTriangles,
+    joints: JointRotations,
+    near_rigid: NearRigid,
+    normals: cluster::Normals,
+    joins: cluster::Joins,
+    sequences: Vec<Vec<DMat3>>,
 }
 
 fn prepare(training: &Training, skin: &SparseWeights, params: &RrParams) -> Prepared {
     let triangles = RestTriangles::new(&training.rest, training.mesh.triangles());
-    let normals = cluster::Normals::new(training, triangles.topology());
+    let topology = triangles.topology();
+    let normals = cluster::Normals::new(training, topology);
+    let sequences = triangles.sequences(&training.vertices);
+    let given = match params.clustering {
+        Clustering::Greedy => None,
+        Clustering::MeanShift(bandwidth) => Some(mean_shift::groups(topology, &sequences, bandwidth)),
+    };
     Prepared {
         joints: JointRotations::new(training),
         near_rigid: near_rigid::choose(training, skin, &params.near_rigid),
-        joins: cluster::join_greedily(training, triangles.topology(), skin, &normals),
-        sequences: triangles.sequences(&training.vertices),
+        joins: cluster::join_greedily(training, topology, skin, &normals, given.as_deref()),
+        sequences,
         normals,
         triangles,
     }
 }
 
+/// The proxies of one size, with the weights and transforms that draw the training meshes best.
+struct Drawing {
+    palette: Palette,
+    weights: SparseWeights,
+    transforms: Vec<Vec<DAffine3>>,
+}
+
+fn draw(
+    training: &Training,
+    skin: &SparseWeights,
+    params: &RrParams,
+    prepared: &Prepared,
+    proxies: usize,
+    turns: usize,
+) -> Drawing {
+    let partition = prepared.joins.partition(proxies);
+    let palette = Palette::new(training, prepared.triangles.topology(), skin, &partition);
+    let mut transforms = weights::first_transforms(training, &palette, &partition, &prepared.normals);
+    let mut drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
+    for _ in 0..turns {
+        transforms = weights::solve_transforms(training, &palette, &drawing, &prepared.normals, &transforms);
+        drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
+    }
+    Drawing { palette, weights: drawing, transforms }
+}
+
+/// The thesis's model of one size, and what its refinement needs.
+fn unrefined(
+    training: &Training,
+    skin: &SparseWeights,
+    params: &RrParams,
+    prepared: &Prepared,
+    drawing: Drawing,
+) -> (RrFit, KeyGradients) {
+    let Prepared { triangles, joints, near_rigid, sequences, .. } = prepared;
+    let Drawing { palette, weights, transforms } = drawing;
+    let keys = key_gradients::find(training, triangles, sequences, &palette, &weights, &transforms);
+    let homes = &palette.home_bones;
+    let predictors =
+        choose::fit_predictors(training, joints, &keys.gradients, homes, &training.pose_weights, params.form());
+    let reduction = reduce::reduce(training, &palette, &weights, &keys.blends, skin, near_rigid);
+    (RrFit { palette, predictors, reduction, weights, joints: joints.clone() }, keys)
+}
+
+/// Fits `proxies` proxy bones; also returns the choice of the refinement's ridge, which is `ridge` if that was made
+/// already.
 fn fit_size(
     training: &Training,
     skin: &SparseWeights,
     params: &RrParams,
     prepared: &Prepared,
     proxies: usize,
+    ridge: Option<choose::RidgeChoice>,
     report: &mut FitReport,
     progress: &dyn Progress,
-) -> Result<RrFit, FitError> {
-    let Prepared { triangles, joints, near_rigid, normals, joins, sequences } = prepared;
+) -> (RrFit, Option<choose::RidgeChoice>) {
     progress.stage("proxy bones", 0);
-    let partition = joins.partition(proxies);
-    let palette = Palette::new(training, triangles.topology(), skin, &partition);
-    let mut transforms = weights::first_transforms(training, &palette, &partition, normals);
-    let mut drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
-    for _ in 0..DRAWING_TURNS {
-        transforms = weights::solve_transforms(training, &palette, &drawing, normals, &transforms);
-        drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
-    }
-    report.found("proxy bones", palette.proxies);
-    report.found("drawing error", percent_rms(training, weights::drawing_error(training, &drawing, &transforms)));
+    let drawing = draw(training, skin, params, prepared, proxies, DRAWING_TURNS);
     progress.stage("predictors", 0);
-    let keys = key_gradients::find(training, triangles, sequences, &palette, &drawing, &transforms);
-    let predictors: Vec<Predictor> = (0..palette.proxies)
-        .into_par_iter()
-        .map(|p| {
-            let sequence: Vec<glam::DMat3> = keys.gradients.iter().map(|pose| pose[p]).collect();
-            predictor::fit(training, joints, &sequence, palette.home_bones[p])
-        })
-        .collect();
-    let reduction = reduce::reduce(training, &palette, &drawing, &keys.blends, skin, near_rigid);
-    let mut fit = RrFit { palette, predictors, reduction, weights: drawing, joints: joints.clone() };
-    let error = |fit: &RrFit| {
-        let transforms: Vec<_> = (0..training.pose_count()).map(|e| fit.transforms(training, e)).collect();
-        (weights::drawing_error(training, &fit.weights, &transforms), transforms)
+    let (mut fit, keys) = unrefined(training, skin, params, prepared, drawing);
+    let tolerance =
+        params.prune * (fit.error(training) / (training.pose_count() * training.vertex_count()) as f64).sqrt();
+    let pruned = |fit: &mut RrFit| {
+        let RrFit { palette, weights, reduction, .. } = fit;
+        prune::prune(training, palette, weights, &keys.gradients, reduction, tolerance)
     };
-    report.found("error before refinement", percent_rms(training, error(&fit).0));
-    if let Some(refinement) = &params.refine {
+    let blocks = pruned(&mut fit);
+    let mut choice = None;
+    if let Some(refinement) = params.refine.as_ref().filter(|_| fit.palette.proxies > 0) {
+        let made = ridge.unwrap_or_else(|| choose_ridge(training, params, prepared, &fit, &keys, refinement));
+        choice = Some(made);
+        let refinement = RefineParams { ridge: Some(made.ridge), ..refinement.clone() };
+        report.found("refinement's ridge", made.ridge);
         progress.stage("refinement", REFINE_ROUNDS);
         for round in 0..REFINE_ROUNDS {
-            let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
-            let course = refine::refine(training, joints, &quadratic, &mut fit.predictors, refinement);
-            report.iterations.push(Iterations {
-                name: format!("refinement {}", round + 1),
-                residuals: course.objectives,
-                stopped: course.stopped,
-            });
-            report.found("error after refinement", percent_rms(training, error(&fit).0));
-            let (_, transforms) = error(&fit);
-            fit.weights = weights::solve_weights(training, &fit.palette, &transforms, params.influences);
-            report.found("error after new weights", percent_rms(training, error(&fit).0));
-            if round + 1 < REFINE_ROUNDS {
+            if round > 0 {
+                let near_rigid = &prepared.near_rigid;
                 fit.reduction = reduce::reduce(training, &fit.palette, &fit.weights, &keys.blends, skin, near_rigid);
+                pruned(&mut fit);
             }
+            let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
+            let weights = &training.pose_weights;
+            let course = refine::refine(&prepared.joints, &quadratic, &mut fit.predictors, weights, &refinement);
+            let name = format!("refinement, round {}", round + 1);
+            report.iterations.push(Iterations { name, residuals: course.objectives, stopped: course.stopped });
+            let transforms = fit.all_transforms(training);
+            fit.weights = weights::solve_weights(training, &fit.palette, &transforms, params.influences);
             progress.step();
         }
     }
-    Ok(fit)
+    report.found("blocks of c₁ and c₂", format!("{} of {}", blocks.kept, blocks.total));
+    (fit, choice)
 }
 
-/// A sum of squares over poses and vertices as an rms in percent of the diagonal.
-fn percent_rms(training: &Training, squared: f64) -> String {
+fn choose_ridge(
+    training: &Training,
+    params: &RrParams,
+    prepared: &Prepared,
+    fit: &RrFit,
+    keys: &KeyGradients,
+    refinement: &RefineParams,
+) -> choose::RidgeChoice {
+    let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
+    let homes = &fit.palette.home_bones;
+    let (joints, form) = (&prepared.joints, params.form());
+    choose::refinement_ridge(training, joints, &keys.gradients, homes, &quadratic, form, refinement)
+}
+
+/// The number of proxy bones beyond which more no longer help, and the refinement's ridge.
+fn choose_size(
+    training: &Training,
+    skin: &SparseWeights,
+    params: &RrParams,
+    prepared: &Prepared,
+) -> (usize, Option<choose::RidgeChoice>) {
+    let trial = draw(training, skin, params, prepared, TRIAL_SIZE, 1);
+    let (fit, keys) = unrefined(training, skin, params, prepared, trial);
+    let unseen = match &params.refine {
+        Some(refinement) => Some(choose_ridge(training, params, prepared, &fit, &keys, refinement)),
+        None => None,
+    };
+    let left = unseen.and_then(|choice| choice.squared_error).unwrap_or_else(|| fit.error(training));
+    let enough = |&&proxies: &&usize| {
+        let drawing = draw(training, skin, params, prepared, proxies, 1);
+        weights::drawing_error(training, &drawing.weights, &drawing.transforms) <= WORTHWHILE * left
+    };
+    let proxies = LADDER.iter().find(enough).or(LADDER.last()).copied().unwrap_or(TRIAL_SIZE);
+    (proxies, unseen)
+}
+
+/// As few proxy bones of the ladder as bring the training error under `error`, a fraction of the diagonal.
+fn fit_to_error(
+    training: &Training,
+    skin: &SparseWeights,
+    params: &RrParams,
+    prepared: &Prepared,
+    error: f64,
+    report: &mut FitReport,
+    progress: &dyn Progress,
+) -> (RrFit, Option<choose::RidgeChoice>) {
     let count = (training.pose_count() * training.vertex_count()) as f64;
-    format!("{:.4} %", 100.0 * (squared / count).sqrt() / training.diagonal)
+    let rms = |fit: &RrFit| (fit.error(training) / count).sqrt() / training.diagonal;
+    let mut ridge = None;
+    for (step, &proxies) in LADDER.iter().enumerate() {
+        let mut notes = FitReport::default();
+        let (fit, choice) = fit_size(training, skin, params, prepared, proxies, ridge, &mut notes, progress);
+        let reached = rms(&fit) <= error;
+        if reached || step + 1 == LADDER.len() {
+            if !reached {
+                let (found, asked) = (100.0 * rms(&fit), 100.0 * error);
+                report.warnings.push(format!(
+                    "{proxies} proxy bones leave {found:.3} % of the diagonal, not the {asked:.3} % asked for; more \
+                     poses or a correction would help, more proxy bones hardly"
+                ));
+            }
+            report.findings.extend(notes.findings);
+            report.iterations.extend(notes.iterations);
+            return (fit, choice);
+        }
+        // The ridge hardly depends on the size: once is enough.
+        ridge = choice;
+    }
+    unreachable!("the ladder has a last step")
 }

@@ -41,6 +41,18 @@ const DISTANCE_PENALTY: f64 = 0.02;
 /// A second joint must take away at least this fraction of the first one's error.
 const SECOND_GAIN: f64 = 0.1;
 
+/// How a predictor's rotation depends on the joints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PredictorForm {
+    /// The paper's: a scale factor and a rotation a joint, `u W θ̃`.
+    Offset,
+    /// A general matrix over the joints, by ridge regression.
+    Matrix,
+    /// For each predictor the one that predicts left-out poses better.
+    #[default]
+    Auto,
+}
+
 /// `D(q) = Q_frame exp(M x) (I + sym(H x))`, `x = [φ(θ̃_{b₁}), φ(θ̃_{b₂}), φ(θ̃_{b₃}), 1]`, φ the [`joint_features`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictor {
@@ -123,28 +135,80 @@ fn first_order(mut x: [f64; COLUMNS]) -> [f64; COLUMNS] {
     x
 }
 
-/// Fits a predictor to a sequence of gradients, (N). `home` is the bone that the sequence is nearest to.
+/// Fits a predictor to a sequence of gradients, (N), that count as `weights` say, (N). `home` is the bone that the
+/// sequence is nearest to.
 #[must_use]
-pub fn fit(training: &Training, joints: &JointRotations, gradients: &[DMat3], home: usize) -> Predictor {
+pub fn fit(
+    training: &Training,
+    joints: &JointRotations,
+    gradients: &[DMat3],
+    weights: &[f64],
+    home: usize,
+    form: PredictorForm,
+) -> Predictor {
     let (rotations, stretches): (Vec<DMat3>, Vec<DMat3>) = gradients.iter().map(|&d| polar(d)).unzip();
-    let first = best_joint(training, joints, &rotations, home);
-    let second = second_joint(training, joints, &first);
+    let first = best_joint(training, joints, &rotations, weights, home);
+    let second = second_joint(training, joints, weights, &first);
     let parent = training.skeleton.parent(first.joint);
     let chosen = distinct_joints(training, [first.joint, second.as_ref().map_or(parent, |s| s.joint), parent]);
+    let regressors: Vec<[f64; COLUMNS]> =
+        joints.logs.iter().map(|logs| first_order(regressors(&chosen, logs))).collect();
     let mut rotation = [[0.0; COLUMNS]; 3];
     put(&mut rotation, 0, first.offset * first.scale);
     if let Some(second) = &second {
         put(&mut rotation, 1, second.offset * second.scale);
     }
-    let regressors: Vec<[f64; COLUMNS]> =
-        joints.logs.iter().map(|logs| first_order(regressors(&chosen, logs))).collect();
+    if form != PredictorForm::Offset {
+        let (error, matrix) = fit_matrix(joints, &first, &regressors, weights);
+        if form == PredictorForm::Matrix || error < left_out_error(joints, &first, second.as_ref(), weights) {
+            rotation = matrix;
+        }
+    }
     Predictor {
-        frame: training.skeleton.parent(first.joint),
+        frame: parent,
         joints: chosen,
         rotation,
-        stretch: scale_shear::fit(&regressors, &stretches, &training.pose_weights),
+        stretch: scale_shear::fit(&regressors, &stretches, weights),
         scale: first.scale,
     }
+}
+
+/// ρ̃ on the branch that the first joint's fit ended on, (N).
+fn log_rotations(joints: &JointRotations, first: &JointFit) -> Vec<DVec3> {
+    let m = first.offset * first.scale;
+    first.left.iter().zip(&joints.logs).map(|(&left, logs)| left + m * logs[first.joint]).collect()
+}
+
+/// A general matrix by ridge regression, and its leave-one-out error.
+fn fit_matrix(
+    joints: &JointRotations,
+    first: &JointFit,
+    regressors: &[[f64; COLUMNS]],
+    weights: &[f64],
+) -> (f64, [[f64; COLUMNS]; 3]) {
+    let outputs: Vec<[f64; 3]> = log_rotations(joints, first).iter().map(DVec3::to_array).collect();
+    scale_shear::ridge_by_leave_one_out(regressors, &outputs, weights, false)
+}
+
+/// The leave-one-out error of `u₁W₁θ̃₁ + u₂W₂θ̃₂`, the joints kept, u and W fitted anew without each pose.
+fn left_out_error(joints: &JointRotations, first: &JointFit, second: Option<&JointFit>, weights: &[f64]) -> f64 {
+    let rho = log_rotations(joints, first);
+    let theta = |b: usize| -> Vec<DVec3> { joints.logs.iter().map(|logs| logs[b]).collect() };
+    let first_theta = theta(first.joint);
+    let second_theta = second.map(|second| theta(second.joint));
+    let mut error = 0.0;
+    for e in (0..rho.len()).filter(|&e| weights[e] > 0.0) {
+        let mut kept = weights.to_vec();
+        kept[e] = 0.0;
+        let one = fit_from(first.joint, &first_theta, &rho, &kept, None);
+        let mut left = rho[e] - one.offset * one.scale * first_theta[e];
+        if let Some(second_theta) = &second_theta {
+            let two = fit_from(0, second_theta, &one.left, &kept, None);
+            left -= two.offset * two.scale * second_theta[e];
+        }
+        error += weights[e] * left.length_squared();
+    }
+    error
 }
 
 /// Puts a 3×3 matrix into the columns of joint `k`.
@@ -180,7 +244,13 @@ struct JointFit {
 }
 
 /// Tries every joint.
-fn best_joint(training: &Training, joints: &JointRotations, rotations: &[DMat3], home: usize) -> JointFit {
+fn best_joint(
+    training: &Training,
+    joints: &JointRotations,
+    rotations: &[DMat3],
+    weights: &[f64],
+    home: usize,
+) -> JointFit {
     let skeleton = &training.skeleton;
     let steps = steps_from(training, home);
     let try_joint = |b: usize| {
@@ -188,7 +258,7 @@ fn best_joint(training: &Training, joints: &JointRotations, rotations: &[DMat3],
         let rho: Vec<DVec3> =
             rotations.iter().zip(&joints.bones).map(|(&r, q)| log(q[parent].transpose() * r)).collect();
         let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
-        fit_offset(b, &theta, &rho, &training.pose_weights, true)
+        fit_offset(b, &theta, &rho, weights, true)
     };
     // A floor under the error, so that among perfect joints the nearest wins: (0.01°)² a pose.
     let floor = 3e-8 * rotations.len() as f64;
@@ -198,7 +268,7 @@ fn best_joint(training: &Training, joints: &JointRotations, rotations: &[DMat3],
 }
 
 /// Fits what the first joint leaves to every other joint; nothing if none takes enough away.
-fn second_joint(training: &Training, joints: &JointRotations, first: &JointFit) -> Option<JointFit> {
+fn second_joint(training: &Training, joints: &JointRotations, weights: &[f64], first: &JointFit) -> Option<JointFit> {
     // Two joints of four unknowns each: fewer than three poses cannot tell them apart.
     if training.pose_count() < 3 {
         return None;
@@ -206,7 +276,7 @@ fn second_joint(training: &Training, joints: &JointRotations, first: &JointFit) 
     let steps = steps_from(training, first.joint);
     let try_joint = |b: usize| {
         let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
-        fit_offset(b, &theta, &first.left, &training.pose_weights, false)
+        fit_offset(b, &theta, &first.left, weights, false)
     };
     let price = |fit: &JointFit| fit.error * (1.0 + DISTANCE_PENALTY * steps[fit.joint] as f64);
     (0..training.bone_count())

@@ -79,14 +79,16 @@ pub fn reduce(
     for (triangle, blend) in training.mesh.triangles().iter().zip(blends) {
         for k in 0..3 {
             let (i, j) = (triangle[k] as usize, triangle[(k + 1) % 3] as usize);
-            let edge = Terms::edge(training, palette, blend, training.rest[i] - training.rest[j]);
+            let edge = Terms::edge(palette, blend, training.rest[i] - training.rest[j]);
             system.add(&terms[i].minus(&terms[j]), &edge, 1.0);
         }
     }
     for v in (0..training.vertex_count()).filter(|&v| near_rigid.fixed[v]) {
         system.add(&terms[v], &Terms::skinned(training, skin, v), 1.0);
     }
-    system.hold(training, palette);
+    for (left, right, weight) in system.holds(palette) {
+        system.add(&left, &right, weight);
+    }
     system.solve()
 }
 
@@ -114,8 +116,7 @@ impl Terms {
     }
 
     /// `Σ_ℓ β_ℓ D_ℓ ê`, bones' gradients included.
-    fn edge(training: &Training, palette: &Palette, blend: &[(usize, f64)], edge: DVec3) -> Self {
-        debug_assert!(training.bone_count() > 0);
+    fn edge(palette: &Palette, blend: &[(usize, f64)], edge: DVec3) -> Self {
         let mut terms = Self::default();
         for &(i, w) in blend {
             if i < palette.proxies {
@@ -182,25 +183,25 @@ impl System {
         }
     }
 
-    /// Holds every proxy to its own gradient and home bone, weakly.
-    fn hold(&mut self, training: &Training, palette: &Palette) {
-        let mean = |rows: &dyn Fn(usize) -> usize, count: usize| {
-            (0..count).map(|k| self.a[rows(k) * self.unknowns + rows(k)]).sum::<f64>() / count.max(1) as f64
-        };
-        let linear = mean(&|k| 4 * (k / 3) + k % 3, 3 * palette.proxies);
-        let place = mean(&|k| 4 * k + 3, palette.proxies);
+    /// The terms that hold every proxy to its own gradient and home bone, weakly, as (left, right, weight).
+    fn holds(&self, palette: &Palette) -> Vec<(Terms, Terms, f64)> {
+        let diagonal = |row: usize| self.a[row * self.unknowns + row];
+        let count = palette.proxies.max(1) as f64;
+        let linear = (0..3 * palette.proxies).map(|k| diagonal(4 * (k / 3) + k % 3)).sum::<f64>() / (3.0 * count);
+        let place = (0..palette.proxies).map(|p| diagonal(4 * p + 3)).sum::<f64>() / count;
+        let mut holds = Vec::with_capacity(4 * palette.proxies);
         for (p, &home) in palette.home_bones.iter().enumerate() {
             for r in 0..3 {
                 let own = Terms { d: vec![(3 * p + r, 1.0)], ..Terms::default() };
                 // The group's own extent in that direction, or the mean's hundredth if it is flat.
-                let extent = self.a[(4 * p + r) * self.unknowns + 4 * p + r].max(0.01 * linear);
-                self.add(&unknown(4 * p + r), &own, OWN_GRADIENT * extent.max(f64::MIN_POSITIVE));
+                let extent = diagonal(4 * p + r).max(0.01 * linear).max(f64::MIN_POSITIVE);
+                holds.push((unknown(4 * p + r), own, OWN_GRADIENT * extent));
             }
             let mut carried = Terms::default();
             carried.push_bone(home, palette.centres[p], 1.0, 1.0);
-            self.add(&unknown(4 * p + 3), &carried, HOME * place.max(1.0));
+            holds.push((unknown(4 * p + 3), carried, HOME * place.max(1.0)));
         }
-        debug_assert_eq!(self.b2.ncols(), 4 * training.bone_count());
+        holds
     }
 
     fn solve(self) -> Reduction {
@@ -211,4 +212,44 @@ impl System {
 
 fn unknown(row: usize) -> Terms {
     Terms { t: vec![(row, 1.0)], ..Terms::default() }
+}
+
+/// The thesis's C₁ (12P, 9P) and C₂ (12P, 12J), solved for all three coordinates at once without using that they do not
+/// mix: what c₁ and c₂ are tested against.
+#[cfg(test)]
+pub(super) fn thesis_matrices(
+    training: &Training,
+    palette: &Palette,
+    weights: &SparseWeights,
+    blends: &[Vec<(usize, f64)>],
+    skin: &SparseWeights,
+    near_rigid: &NearRigid,
+) -> (Mat<f64>, Mat<f64>) {
+    let mut system = System::new(3 * palette.proxies, 3 * training.bone_count());
+    // Coordinate k of an entry of the small system is entry 3 i + k of the large one.
+    let spread = |terms: &Terms, k: usize| {
+        let spread = |pairs: &[(usize, f64)]| pairs.iter().map(|&(i, x)| (3 * i + k, x)).collect();
+        Terms { t: spread(&terms.t), d: spread(&terms.d), q: spread(&terms.q) }
+    };
+    let mut small = System::new(palette.proxies, training.bone_count());
+    let mut add = |left: &Terms, right: &Terms, weight: f64| {
+        small.add(left, right, weight);
+        (0..3).for_each(|k| system.add(&spread(left, k), &spread(right, k), weight));
+    };
+    let vertex = |v: usize| Terms::vertex(training, palette, &weights.vertices[v], v);
+    for (triangle, blend) in training.mesh.triangles().iter().zip(blends) {
+        for k in 0..3 {
+            let (i, j) = (triangle[k] as usize, triangle[(k + 1) % 3] as usize);
+            let edge = Terms::edge(palette, blend, training.rest[i] - training.rest[j]);
+            add(&vertex(i).minus(&vertex(j)), &edge, 1.0);
+        }
+    }
+    for v in (0..training.vertex_count()).filter(|&v| near_rigid.fixed[v]) {
+        add(&vertex(v), &Terms::skinned(training, skin, v), 1.0);
+    }
+    for (left, right, weight) in small.holds(palette) {
+        (0..3).for_each(|k| system.add(&spread(&left, k), &spread(&right, k), weight));
+    }
+    let solved = system.solve();
+    (solved.c1, solved.c2)
 }

@@ -25,15 +25,15 @@ const PARAMETERS: usize = 9 * COLUMNS;
 /// How far and how hard to refine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RefineParams {
-    /// λ, dimensionless; 1 to 100 is the useful range.
-    pub ridge: f64,
+    /// λ, dimensionless, 1 to 100 being the useful range; `None` chooses it by leaving poses out.
+    pub ridge: Option<f64>,
     /// When L-BFGS stops.
     pub lbfgs: LbfgsParams,
 }
 
 impl Default for RefineParams {
     fn default() -> Self {
-        Self { ridge: 10.0, lbfgs: LbfgsParams { iterations: 200, tolerance: 1e-3 } }
+        Self { ridge: None, lbfgs: LbfgsParams { iterations: 200, tolerance: 1e-3 } }
     }
 }
 
@@ -95,27 +95,29 @@ impl Quadratic {
     }
 }
 
-/// Refines `predictors` in place.
+/// Refines `predictors` in place, over poses that count as `weights` say, (N).
 pub fn refine(
-    training: &Training,
     joints: &JointRotations,
     quadratic: &Quadratic,
     predictors: &mut [Predictor],
+    weights: &[f64],
     params: &RefineParams,
 ) -> LbfgsReport {
     let regressors: Vec<Vec<[f64; COLUMNS]>> =
         predictors.iter().map(|p| joints.logs.iter().map(|logs| p.regressors(logs)).collect()).collect();
     let start: Vec<f64> = predictors.iter().flat_map(pack).collect();
     let first = predict(joints, predictors, &regressors);
-    let (error, _) = quadratic.error(&first, &training.pose_weights);
-    let unit = error.max(1e-16 * training.diagonal * training.diagonal);
-    let ridge = params.ridge / (training.pose_count() * predictors.len()) as f64;
+    let (error, _) = quadratic.error(&first, weights);
+    // An exact fit has nothing to refine; the floor keeps its rounding from being divided by itself.
+    let unit = error.max(1e-14 * quadratic.constants.iter().sum::<f64>()).max(f64::MIN_POSITIVE);
+    let poses = weights.iter().filter(|&&a| a > 0.0).count();
+    let ridge = params.ridge.unwrap_or(10.0) / (poses * predictors.len()).max(1) as f64;
     let mut current = predictors.to_vec();
     let mut z = start.clone();
     let report = lbfgs::minimise(&mut z, &params.lbfgs, |z, gradient| {
         current.iter_mut().zip(z.as_chunks::<PARAMETERS>().0).for_each(|(p, z)| unpack(p, z));
         let d = predict(joints, &current, &regressors);
-        let (error, derivative) = quadratic.error(&d, &training.pose_weights);
+        let (error, derivative) = quadratic.error(&d, weights);
         let derivative = derivative * Scale(2.0 / unit);
         for (p, gradient) in gradient.as_chunks_mut::<PARAMETERS>().0.iter_mut().enumerate() {
             *gradient = [0.0; PARAMETERS];
@@ -191,7 +193,7 @@ pub fn key_gradients(joints: &JointRotations, predictors: &[Predictor], e: usize
     predictors.iter().map(|p| p.gradient(&joints.bones[e], &joints.logs[e])).collect()
 }
 
-/// Half the quadratic's error for given key gradients (N)(P); for reports and tests.
+/// The vertex error for given key gradients (N)(P), poses counting as `weights` say, (N).
 #[must_use]
 pub fn error_of(quadratic: &Quadratic, gradients: &[Vec<DMat3>], weights: &[f64]) -> f64 {
     let mut d = Mat::zeros(quadratic.k.nrows(), 3 * gradients.len());

@@ -22,7 +22,7 @@ type Column = SVector<f64, COLUMNS>;
 #[must_use]
 pub fn fit(regressors: &[[f64; COLUMNS]], stretches: &[DMat3], weights: &[f64]) -> [[f64; COLUMNS]; 6] {
     let outputs: Vec<[f64; 6]> = stretches.iter().map(|&s| entries(s - DMat3::IDENTITY)).collect();
-    ridge_by_leave_one_out(regressors, &outputs, weights, true)
+    ridge_by_leave_one_out(regressors, &outputs, weights, true).1
 }
 
 /// The entries xx, yy, zz, xy, xz, yz of a symmetric matrix.
@@ -30,14 +30,15 @@ fn entries(s: DMat3) -> [f64; 6] {
     [s.x_axis.x, s.y_axis.y, s.z_axis.z, s.x_axis.y, s.x_axis.z, s.y_axis.z]
 }
 
-/// Ridge regression of K outputs a pose on the regressors; the constant column is free, or left out.
+/// Ridge regression of K outputs a pose on the regressors, and its leave-one-out error; the constant column is free, or
+/// left out.
 #[must_use]
 pub fn ridge_by_leave_one_out<const K: usize>(
     regressors: &[[f64; COLUMNS]],
     outputs: &[[f64; K]],
     weights: &[f64],
     constant: bool,
-) -> [[f64; COLUMNS]; K] {
+) -> (f64, [[f64; COLUMNS]; K]) {
     let x: Vec<Column> = regressors
         .iter()
         .map(|row| {
@@ -59,7 +60,7 @@ pub fn ridge_by_leave_one_out<const K: usize>(
             best = candidate;
         }
     }
-    best.1
+    best
 }
 
 /// The leave-one-out error and the solution for one ridge.

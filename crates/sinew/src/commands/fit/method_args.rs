@@ -50,6 +50,9 @@ impl MethodArgs {
                     anyhow::bail!("write `--method rr --correct …` to change the method under the correction")
                 }
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
+                Method::FullRotationalRegression(_) => {
+                    anyhow::bail!("--influences means nothing to `rr-full`, which solves for its vertices")
+                }
             }
         }
         self.linear.apply(&mut method)?;

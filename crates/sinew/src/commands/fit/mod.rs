@@ -91,6 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
                 "train": measures,
                 "findings": report.findings.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
                 "iterations": iterations,
+                "fields": report.fields.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
                 "warnings": report.warnings,
                 "fit_seconds": seconds,
             }),

@@ -1,0 +1,90 @@
+//! What the training poses themselves decide, by predicting each pose from the others: the refinement's ridge, and the
+//! number of proxy bones.
+//!
+//! The proxies, their weights, c₁ and c₂ are kept; the predictors are fitted and refined anew without the poses of a fold
+//! and predict them. What is chosen here is regression from pose to proxies, and that is what this measures. Vertices are
+//! linear in the key gradients, so that a fold costs nothing with the mesh.
+
+use glam::DMat3;
+use rayon::prelude::*;
+
+use super::predictor::{self, Predictor, PredictorForm};
+use super::refine::{self, Quadratic, RefineParams};
+use crate::Training;
+use crate::cross_validation::{folds, least};
+use crate::geometry::JointRotations;
+
+/// The ridges tried, the default first: it is taken when there are too few poses to tell.
+const RIDGES: [f64; 3] = [10.0, 1.0, 100.0];
+
+/// Steps of refinement in a fold: the order of the ridges shows long before convergence.
+const FOLD_STEPS: usize = 60;
+
+/// The ridge that predicts left-out poses best.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RidgeChoice {
+    /// λ of the refinement.
+    pub ridge: f64,
+    /// The summed squared error of the left-out poses with it; `None` if there were too few poses to leave one out.
+    pub squared_error: Option<f64>,
+}
+
+/// Chooses the refinement's ridge; `keys` (N)(P) are the key gradients, `home_bones` (P) the proxies' home bones.
+#[must_use]
+pub fn refinement_ridge(
+    training: &Training,
+    joints: &JointRotations,
+    keys: &[Vec<DMat3>],
+    home_bones: &[usize],
+    quadratic: &Quadratic,
+    form: PredictorForm,
+    params: &RefineParams,
+) -> RidgeChoice {
+    let folds = folds(training.pose_count());
+    if folds.is_empty() || home_bones.is_empty() {
+        return RidgeChoice { ridge: params.ridge.unwrap_or(RIDGES[0]), squared_error: None };
+    }
+    let ridges: Vec<f64> = params.ridge.map_or(RIDGES.to_vec(), |ridge| vec![ridge]);
+    let errors: Vec<Vec<f64>> = folds
+        .par_iter()
+        .map(|fold| {
+            let only = |poses: &[usize]| -> Vec<f64> {
+                let weight = |e: usize| if poses.contains(&e) { training.pose_weights[e] } else { 0.0 };
+                (0..training.pose_count()).map(weight).collect()
+            };
+            let (fitted, held_out) = (only(&fold.fit), only(&fold.held_out));
+            let start = fit_predictors(training, joints, keys, home_bones, &fitted, form);
+            let error = |&ridge: &f64| {
+                let mut predictors = start.clone();
+                let mut lbfgs = params.lbfgs.clone();
+                lbfgs.iterations = lbfgs.iterations.min(FOLD_STEPS);
+                let params = RefineParams { ridge: Some(ridge), lbfgs };
+                refine::refine(joints, quadratic, &mut predictors, &fitted, &params);
+                let gradients: Vec<Vec<DMat3>> =
+                    (0..training.pose_count()).map(|e| refine::key_gradients(joints, &predictors, e)).collect();
+                refine::error_of(quadratic, &gradients, &held_out)
+            };
+            ridges.iter().map(error).collect()
+        })
+        .collect();
+    let sums: Vec<f64> = (0..ridges.len()).map(|k| errors.iter().map(|fold| fold[k]).sum()).collect();
+    let best = least(&sums);
+    RidgeChoice { ridge: ridges[best], squared_error: Some(sums[best]) }
+}
+
+/// A predictor for each key gradient sequence, over poses that count as `weights` say.
+#[must_use]
+pub fn fit_predictors(
+    training: &Training,
+    joints: &JointRotations,
+    keys: &[Vec<DMat3>],
+    home_bones: &[usize],
+    weights: &[f64],
+    form: PredictorForm,
+) -> Vec<Predictor> {
+    let fit = |p: usize| {
+        let sequence: Vec<DMat3> = keys.iter().map(|pose| pose[p]).collect();
+        predictor::fit(training, joints, &sequence, weights, home_bones[p], form)
+    };
+    (0..home_bones.len()).into_par_iter().map(fit).collect()
+}

@@ -1,0 +1,116 @@
+//! Leaving out the blocks of c₁ and c₂ that do not matter (ours): most are near zero, for a proxy bone is held by what is
+//! near it.
+//!
+//! A block (p, ℓ) of c₁ is left out by letting proxy p's own gradient stand in for gradient ℓ, a block (p, b) of c₂ by
+//! letting p's home bone stand in for bone b: rigid motions stay rigid. Over the training poses that moves proxy p's
+//! vertices by
+//!
+//!   x_pℓ² = mean_e Σ_r s_pr² ‖ Σ_c B_rc (D_ℓ^e − D_p^e)_c ‖²
+//!
+//! s_pr being the reach of p's vertices from its centre. In each row the blocks with the smallest x go, while the sum of
+//! what they move stays under the tolerance.
+
+use faer::Mat;
+use glam::{DAffine3, DMat3, DVec3};
+use rayon::prelude::*;
+
+use super::reduce::Reduction;
+use super::weights::{Palette, drawing_matrix};
+use crate::Training;
+use crate::methods::ssd::SparseWeights;
+
+/// What was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PruneReport {
+    /// Blocks that stay, of c₁ and c₂ together.
+    pub kept: usize,
+    /// Blocks that there were.
+    pub total: usize,
+}
+
+/// Leaves blocks out of `reduction`, moving no proxy's vertices by more than `tolerance` metres rms. `gradients` (N)(P).
+pub fn prune(
+    training: &Training,
+    palette: &Palette,
+    weights: &SparseWeights,
+    gradients: &[Vec<DMat3>],
+    reduction: &mut Reduction,
+    tolerance: f64,
+) -> PruneReport {
+    let unknowns = 4 * palette.proxies;
+    let drawing = drawing_matrix(training, palette, weights);
+    let reach = |p: usize| -> [f64; 4] {
+        let diagonal = |r: usize| drawing[(4 * p + r) * unknowns + 4 * p + r];
+        std::array::from_fn(|r| if r == 3 { 1.0 } else { (diagonal(r) / diagonal(3).max(f64::MIN_POSITIVE)).sqrt() })
+    };
+    let key = |e: usize, p: usize| -> [DVec3; 3] { columns3(gradients[e][p]) };
+    let bone = |e: usize, b: usize| -> [DVec3; 4] { columns4(training.transforms[e][b]) };
+    let poses = training.pose_count();
+    let first = standing_in(&reduction.c1, palette.proxies, poses, &|p| p, &key, &reach, tolerance);
+    let second =
+        standing_in(&reduction.c2, palette.proxies, poses, &|p| palette.home_bones[p], &bone, &reach, tolerance);
+    let dropped = apply::<3>(&mut reduction.c1, &first, &|p| p)
+        + apply::<4>(&mut reduction.c2, &second, &|p| palette.home_bones[p]);
+    let total = palette.proxies * (palette.proxies + training.bone_count());
+    PruneReport { kept: total - dropped, total }
+}
+
+fn columns3(m: DMat3) -> [DVec3; 3] {
+    [m.x_axis, m.y_axis, m.z_axis]
+}
+
+fn columns4(t: DAffine3) -> [DVec3; 4] {
+    [t.matrix3.x_axis, t.matrix3.y_axis, t.matrix3.z_axis, t.translation]
+}
+
+/// The block columns to leave out of each block row, (P).
+fn standing_in<const C: usize>(
+    matrix: &Mat<f64>,
+    proxies: usize,
+    poses: usize,
+    stand_in: &(dyn Fn(usize) -> usize + Sync),
+    source: &(dyn Fn(usize, usize) -> [DVec3; C] + Sync),
+    reach: &(dyn Fn(usize) -> [f64; 4] + Sync),
+    tolerance: f64,
+) -> Vec<Vec<usize>> {
+    let row = |p: usize| {
+        let (own, reach) = (stand_in(p), reach(p));
+        let moved = |column: usize| {
+            let mut square = 0.0;
+            for e in 0..poses {
+                let (there, here) = (source(e, column), source(e, own));
+                for r in 0..4 {
+                    let sum: DVec3 = (0..C).map(|c| matrix[(4 * p + r, C * column + c)] * (there[c] - here[c])).sum();
+                    square += reach[r] * reach[r] * sum.length_squared();
+                }
+            }
+            (square / poses as f64).sqrt()
+        };
+        let mut others: Vec<(f64, usize)> =
+            (0..matrix.ncols() / C).filter(|&column| column != own).map(|column| (moved(column), column)).collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut budget = tolerance;
+        let affordable = others.iter().take_while(|&&(moved, _)| {
+            budget -= moved;
+            budget >= 0.0
+        });
+        affordable.map(|&(_, column)| column).collect()
+    };
+    (0..proxies).into_par_iter().map(row).collect()
+}
+
+/// Adds each dropped block to its stand-in's and clears it; returns how many were dropped.
+fn apply<const C: usize>(matrix: &mut Mat<f64>, dropped: &[Vec<usize>], stand_in: &dyn Fn(usize) -> usize) -> usize {
+    for (p, columns) in dropped.iter().enumerate() {
+        let own = stand_in(p);
+        for &column in columns {
+            for r in 0..4 {
+                for c in 0..C {
+                    let value = std::mem::take(&mut matrix[(4 * p + r, C * column + c)]);
+                    matrix[(4 * p + r, C * own + c)] += value;
+                }
+            }
+        }
+    }
+    dropped.iter().map(Vec::len).sum()
+}

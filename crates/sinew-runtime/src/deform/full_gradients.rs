@@ -1,0 +1,205 @@
+//! Gradients of every triangle, and vertices from them by the Poisson equation of the whole mesh (Wang, thesis 2007,
+//! chapters 2 and 3). The equation's matrix was factored by the fit; a frame is a prediction a triangle and a
+//! back-substitution. In f64: over thousands of vertices f32 would lose what the gradients gained.
+
+use glam::{DMat3, DVec3, Vec3};
+
+use super::{Cost, GradientPredictors, Scratch};
+use crate::character::check_indices;
+use crate::file::{TensorReader, TensorWriter};
+use crate::joint_rotations::{JointRanges, JointRotations};
+use crate::posed::rigid_part;
+use crate::{Character, ModelError, PosedSkeleton};
+
+/// `A = Pᵀ L D Lᵀ P` over the vertices that are solved for; L has a unit diagonal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoissonFactor {
+    /// The vertex that each row stands for, in the order of elimination, (n). Vertices that are not here are held to
+    /// linear blend skinning.
+    pub vertices: Vec<u32>,
+    /// Where each column of L starts in `rows`, (n + 1).
+    pub starts: Vec<u32>,
+    /// The rows of L's entries below the diagonal.
+    pub rows: Vec<u32>,
+    /// L's entries below the diagonal.
+    pub values: Vec<f64>,
+    /// D, (n).
+    pub diagonal: Vec<f64>,
+}
+
+/// The full model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FullGradients {
+    /// The joints' trained ranges and branch references.
+    pub ranges: JointRanges,
+    /// A predictor for every triangle, (F).
+    pub predictors: GradientPredictors,
+    /// The factored Poisson equation.
+    pub factor: PoissonFactor,
+}
+
+/// Memory that a frame of the full model reuses.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FullScratch {
+    /// Rest positions in the root's frame, (V).
+    rest: Vec<DVec3>,
+    /// Whether a vertex is held, (V).
+    held: Vec<bool>,
+    /// Positions in the root's frame, (V).
+    positions: Vec<DVec3>,
+    /// The right side, (V).
+    right: Vec<DVec3>,
+    /// The unknowns in the order of elimination, (n).
+    unknowns: Vec<DVec3>,
+}
+
+impl FullGradients {
+    pub(crate) const KIND: &'static str = "full-gradients";
+
+    pub(crate) fn check(&self, character: &Character) -> Result<(), ModelError> {
+        let factor = &self.factor;
+        self.ranges.check("ranges", character.bones.len())?;
+        self.predictors.check("predictors", character)?;
+        let n = factor.vertices.len();
+        let ascending = factor.starts.first() == Some(&0) && factor.starts.windows(2).all(|pair| pair[0] <= pair[1]);
+        let entries = factor.starts.last().map_or(0, |&end| end as usize);
+        let fits = self.predictors.len() == character.triangles.len()
+            && factor.starts.len() == n + 1
+            && ascending
+            && entries == factor.rows.len()
+            && entries == factor.values.len()
+            && factor.diagonal.len() == n;
+        if !fits {
+            return Err(ModelError::Shape {
+                name: "factor".into(),
+                found: format!("{n} unknowns, {} predictors, {} entries", self.predictors.len(), factor.rows.len()),
+                expected: format!("a predictor for each of {} triangles, {entries} entries", character.triangles.len()),
+            });
+        }
+        check_indices("factor.vertices", factor.vertices.iter().map(|&v| v as usize), character.vertex_count())?;
+        check_indices("factor.rows", factor.rows.iter().map(|&row| row as usize), n)?;
+        let numbers = factor.values.iter().chain(&factor.diagonal);
+        match numbers.enumerate().find(|(_, value)| !value.is_finite()) {
+            Some((entry, &value)) => {
+                Err(ModelError::NotFinite { name: "factor.values".into(), entry, value: value as f32 })
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn cost(&self, character: &Character) -> Cost {
+        let predictors = self.predictors.cost();
+        // Per triangle: three edges (15 each) and their sums (18). Per entry of L: two multiply-adds of three numbers.
+        let (entries, n) = (self.factor.rows.len() as u64, self.factor.vertices.len() as u64);
+        let triangles = character.triangles.len() as u64;
+        Cost {
+            flops: predictors.flops + 63 * triangles + 12 * entries + 6 * n,
+            bytes: predictors.bytes + 12 * triangles + 12 * entries + 20 * n,
+        }
+    }
+
+    pub(crate) fn scratch(&self, character: &Character) -> Scratch {
+        let vertices = character.vertex_count();
+        let to_root = rigid_part(character.bones[character.root()].rest).inverse();
+        let mut held = vec![true; vertices];
+        self.factor.vertices.iter().for_each(|&v| held[v as usize] = false);
+        let inside = |p: &[f32; 3]| to_root.transform_point3(Vec3::from_array(*p)).as_dvec3();
+        Scratch {
+            joints: JointRotations::new(character),
+            full: FullScratch {
+                rest: character.rest_positions.iter().map(inside).collect(),
+                held,
+                positions: vec![DVec3::ZERO; vertices],
+                right: vec![DVec3::ZERO; vertices],
+                unknowns: vec![DVec3::ZERO; self.factor.vertices.len()],
+            },
+            ..Scratch::default()
+        }
+    }
+
+    pub(crate) fn deform(
+        &self,
+        character: &Character,
+        posed: &PosedSkeleton,
+        scratch: &mut Scratch,
+        out: &mut [[f32; 3]],
+    ) {
+        scratch.joints.set(posed, &self.ranges.reference);
+        let FullScratch { rest, held, positions, right, unknowns } = &mut scratch.full;
+        for v in (0..held.len()).filter(|&v| held[v]) {
+            let at = rest[v].as_vec3();
+            let carried = |(b, w): (usize, f32)| f64::from(w) * posed.relative[b].transform_point3(at).as_dvec3();
+            positions[v] = character.skin.vertex(v).map(carried).sum();
+        }
+        right.fill(DVec3::ZERO);
+        for (k, triangle) in character.triangles.iter().enumerate() {
+            let d = self.predictors.gradient(k, &scratch.joints);
+            let d = DMat3::from_cols(d.x_axis.as_dvec3(), d.y_axis.as_dvec3(), d.z_axis.as_dvec3());
+            for corner in 0..3 {
+                let (i, j) = (triangle[corner] as usize, triangle[(corner + 1) % 3] as usize);
+                let edge = d * (rest[i] - rest[j]);
+                right[i] += edge;
+                right[j] -= edge;
+                if i != j {
+                    right[i] += if held[j] { positions[j] } else { DVec3::ZERO };
+                    right[j] += if held[i] { positions[i] } else { DVec3::ZERO };
+                }
+            }
+        }
+        for (unknown, &v) in unknowns.iter_mut().zip(&self.factor.vertices) {
+            *unknown = right[v as usize];
+        }
+        self.factor.solve(unknowns);
+        for (unknown, &v) in unknowns.iter().zip(&self.factor.vertices) {
+            positions[v as usize] = *unknown;
+        }
+        for (out, position) in out.iter_mut().zip(positions) {
+            *out = posed.frame.transform_point3(position.as_vec3()).to_array();
+        }
+    }
+
+    pub(crate) fn write(&self, writer: &mut TensorWriter) {
+        let factor = &self.factor;
+        self.ranges.write("ranges", writer);
+        self.predictors.write("predictors", writer);
+        writer.u32("factor.vertices", &[factor.vertices.len()], &factor.vertices);
+        writer.u32("factor.starts", &[factor.starts.len()], &factor.starts);
+        writer.u32("factor.rows", &[factor.rows.len()], &factor.rows);
+        writer.f64("factor.values", &[factor.values.len()], &factor.values);
+        writer.f64("factor.diagonal", &[factor.diagonal.len()], &factor.diagonal);
+    }
+
+    pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
+        Ok(Self {
+            ranges: JointRanges::read("ranges", reader)?,
+            predictors: GradientPredictors::read("predictors", reader)?,
+            factor: PoissonFactor {
+                vertices: reader.u32("factor.vertices", &[None])?,
+                starts: reader.u32("factor.starts", &[None])?,
+                rows: reader.u32("factor.rows", &[None])?,
+                values: reader.f64("factor.values", &[None])?,
+                diagonal: reader.f64("factor.diagonal", &[None])?,
+            },
+        })
+    }
+}
+
+impl PoissonFactor {
+    /// Solves in place, in the order of elimination.
+    fn solve(&self, x: &mut [DVec3]) {
+        let column = |k: usize| self.starts[k] as usize..self.starts[k + 1] as usize;
+        for k in 0..x.len() {
+            let value = x[k];
+            for index in column(k) {
+                x[self.rows[index] as usize] -= self.values[index] * value;
+            }
+        }
+        for k in (0..x.len()).rev() {
+            let mut value = x[k] / self.diagonal[k];
+            for index in column(k) {
+                value -= self.values[index] * x[self.rows[index] as usize];
+            }
+            x[k] = value;
+        }
+    }
+}
