@@ -121,6 +121,8 @@ pub const METHODS: &[MethodInfo] = &[
         title: "Rotational regression, vertices corrected",
         summary: "rr --correct vertices: what rr leaves over, interpolated over poses on the vertices",
         default: || corrected_rr(Place::Vertices),
+    },
+    MethodInfo {
         name: "rr-full",
         title: "Rotational regression, full",
         summary: "rotational regression with a predictor for every triangle and a Poisson solve; slow, a yardstick",
