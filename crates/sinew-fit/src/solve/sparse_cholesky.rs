@@ -180,8 +180,10 @@ fn dissect(
 mod tests {
     use super::*;
 
+    type Rows = Vec<Vec<(usize, f64)>>;
+
     /// The Laplacian of a grid of `n` × `n` with one on its diagonal, and its adjacency and positions.
-    fn grid(n: usize) -> (Vec<Vec<(usize, f64)>>, Adjacency, Vec<DVec3>) {
+    fn grid(n: usize) -> (Rows, Adjacency, Vec<DVec3>) {
         let mut pairs = Vec::new();
         for i in 0..n * n {
             let (x, y) = (i % n, i / n);

@@ -341,10 +341,8 @@ fn choose_size(
 ) -> (usize, Option<choose::RidgeChoice>) {
     let trial = draw(training, skin, params, prepared, TRIAL_SIZE, 1);
     let (fit, keys) = unrefined(training, skin, params, prepared, trial);
-    let unseen = match &params.refine {
-        Some(refinement) => Some(choose_ridge(training, params, prepared, &fit, &keys, refinement)),
-        None => None,
-    };
+    let ridge = |refinement| choose_ridge(training, params, prepared, &fit, &keys, refinement);
+    let unseen = params.refine.as_ref().map(ridge);
     let left = unseen.and_then(|choice| choice.squared_error).unwrap_or_else(|| fit.error(training));
     let enough = |&&proxies: &&usize| {
         let drawing = draw(training, skin, params, prepared, proxies, 1);
