@@ -73,8 +73,11 @@ impl Axis<'_> {
     }
 }
 
-/// A number for an axis or a table: three digits, thousands as k and M.
+/// A number for an axis or a table: three digits, thousands as k and M, tiny ones as powers.
 pub fn short(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-3 {
+        return format!("{value:.0e}");
+    }
     let (scaled, unit) = match value.abs() {
         v if v >= 1e6 => (value / 1e6, "M"),
         v if v >= 1e4 => (value / 1e3, "k"),
@@ -441,6 +444,7 @@ mod tests {
     fn numbers_are_short() {
         for (value, text) in [
             (0.0, "0"),
+            (1e-6, "1e-6"),
             (0.05, "0.05"),
             (1.0, "1"),
             (12.34, "12.3"),
