@@ -23,7 +23,8 @@ pub fn is_npz(path: &Path) -> bool {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     const FOREIGN: [&str; 13] =
         ["abc", "bvh", "fbx", "glb", "gltf", "mdd", "obj", "pc2", "usd", "usda", "usdc", "usdz", "sinew"];
-    !path.is_dir() && !FOREIGN.contains(&ending.as_str())
+    let (skeleton, mesh) = pair(path);
+    skeleton == mesh && !path.is_dir() && !FOREIGN.contains(&ending.as_str())
 }
 
 /// The skeleton's and the mesh's file of `skeleton+mesh`, or twice the same.

@@ -4,6 +4,7 @@ mod proxies;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use glam::DAffine3;
 use sinew_examples::{Pose, rigid_part};
 use sinew_io::{GlbJoint, GlbModel, GlbMotion, GlbSkin, GlbTransform, Retargeted};
@@ -56,7 +57,8 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         (Some(clip), true) => proxies::skin(&model, clip, width, args.rigid)?,
         _ => plain_skin(&model, clip.as_ref(), width),
     };
-    let bytes = model.to_bytes();
+    // The file as it is, so that its checksum and whatever a newer program put there stay.
+    let bytes = std::fs::read(&args.model).with_context(|| args.model.display().to_string())?;
     let embedded = GlbModel { bytes: &bytes, method: &model.metadata.method, format_version: FORMAT_VERSION };
     // Baked joints are not the model's bones: the model cannot be run on them.
     let embedded = (!args.proxy_bones && !args.no_model).then_some(embedded);
