@@ -79,9 +79,8 @@ fn triangulated_alembic_takes_the_polygons_of_the_skin() {
 /// Where the exporter kept a frame's keys, joints are this exact.
 const KEPT_KEYS: f64 = 2e-4;
 
-/// Blender's FBX exporter leaves out rotation keys that change by less than 0.1°, and along a chain from the root to a
-/// hand such errors add up: this file's joints are off by 0.95 mm at most, and Blender's own importer reads the very
-/// same positions from it.
+/// Blender's FBX exporter leaves out keys that change little, and along a chain from the root to a hand such errors add
+/// up: this file's joints are off by 0.95 mm at most, and Blender's own importer reads the same positions from it.
 const REDUCED_KEYS: f64 = 1e-3;
 
 #[test]
