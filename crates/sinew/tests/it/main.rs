@@ -8,3 +8,4 @@ mod files;
 mod linear;
 mod motion;
 mod program;
+mod rivals;
