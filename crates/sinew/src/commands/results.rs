@@ -34,6 +34,9 @@ pub struct Args {
     /// The picture of the README, from `arm`.
     #[arg(long, default_value = "docs/images/hero.png", value_name = "FILE")]
     picture: PathBuf,
+    /// The page whose summary table is written anew, if it is there.
+    #[arg(long, default_value = "README.md", value_name = "FILE")]
+    readme: PathBuf,
 }
 
 /// Two figures agree if they differ by less than this fraction or [`ABSOLUTE`]: mathematical functions differ in the
@@ -79,7 +82,35 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     }
     write(&args.output, after.as_bytes())?;
     output::line(&format!("{} written", args.output.display()))?;
+    if let Ok(readme) = std::fs::read_to_string(&args.readme)
+        && let Some(renewed) = with_summary(&readme, &page)
+    {
+        write(&args.readme, renewed.as_bytes())?;
+        output::line(&format!("{} has a new summary", args.readme.display()))?;
+    }
     Ok(Ended::Done)
+}
+
+/// The methods that the summary shows; those that a section lacks stay empty.
+const SUMMARISED: [&str; 8] = ["ssd", "dqs", "as", "mwe", "psd", "rr", "rr+proxies", "rr+vertices"];
+
+/// `readme` with the text between its summary's markers replaced: test EE by data set and method.
+fn with_summary(readme: &str, page: &Page) -> Option<String> {
+    const MARKERS: [&str; 2] = ["<!-- results:summary -->\n", "<!-- /results:summary -->"];
+    let (head, rest) = readme.split_once(MARKERS[0])?;
+    let (_, tail) = rest.split_once(MARKERS[1])?;
+    let mut table = format!("| data | {} |\n|---|{}\n", SUMMARISED.join(" | "), "---|".repeat(SUMMARISED.len()));
+    for (name, content) in page.sections.iter().filter(|(name, _)| name != "horse" && name != "operations") {
+        // The third cell of a method's row is its error on the test frames.
+        let error = |method: &str| {
+            let row = content.lines().find(|line| line.starts_with(&format!("| {method} |")));
+            row.and_then(|row| row.split('|').nth(3)).map_or(String::new(), |cell| cell.trim().to_string())
+        };
+        if !content.is_empty() {
+            table.push_str(&format!("| {name} | {} |\n", SUMMARISED.map(error).join(" | ")));
+        }
+    }
+    Some(format!("{head}{}{table}{}{tail}", MARKERS[0], MARKERS[1]))
 }
 
 /// Data sets that are not built in.
