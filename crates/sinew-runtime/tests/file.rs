@@ -25,6 +25,10 @@ fn character() -> Character {
 fn model(deformer: Deformer) -> Model {
     let mut metadata = Metadata { method: "ssd".into(), source: "test.npz".into(), ..Metadata::default() };
     metadata.figures.insert("train.ee_percent".into(), 12.5);
+    // Numbers whose shortest decimals a hasty parser rounds to their neighbour.
+    for k in 1..200 {
+        metadata.figures.insert(format!("figure.{k}"), (f64::from(k) * 0.7391).exp() / 3.0);
+    }
     metadata.notes.insert("remark".into(), "ein „Wort“".into());
     Model::new(character(), deformer, metadata).unwrap()
 }

@@ -92,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
 }
 
 /// The methods that the summary shows; those that a section lacks stay empty.
-const SUMMARISED: [&str; 8] = ["ssd", "dqs", "as", "mwe", "psd", "rr", "rr+proxies", "rr+vertices"];
+const SUMMARISED: [&str; 8] = ["ssd", "dqs", "as", "mwe", "psd", "rr", "rr-cp", "rr-cv"];
 
 /// `readme` with the text between its summary's markers replaced: test EE by data set and method.
 fn with_summary(readme: &str, page: &Page) -> Option<String> {

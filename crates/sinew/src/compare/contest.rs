@@ -85,12 +85,11 @@ pub struct Contest {
     pub interrupted: bool,
 }
 
-/// The contenders called `names`, or every method, rotational regression also with a correction. A name may ask for a
-/// correction of the vertices: `as+vertices`.
+/// The contenders called `names`, or every method. A name may ask for a correction of the vertices: `as+vertices`.
 pub fn contenders(names: Option<&[String]>) -> anyhow::Result<Vec<Contender>> {
     match names {
         Some(names) => names.iter().map(|name| contender(name)).collect(),
-        None => METHODS.iter().map(|info| info.name).chain(["rr+vertices"]).map(contender).collect(),
+        None => METHODS.iter().map(|info| contender(info.name)).collect(),
     }
 }
 
