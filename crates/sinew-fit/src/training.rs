@@ -1,6 +1,6 @@
 //! What a method sees: the chosen frames, in the root bone's own frame.
 
-use glam::{DAffine3, DVec3};
+use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Examples, ExamplesError, InfluenceMap, Mesh, Skeleton};
 
 /// Training frames in the root's frame. Nothing of the other frames is in here, so no method can peek.
@@ -22,7 +22,7 @@ pub struct Training {
     pub influences: Option<InfluenceMap>,
     /// Frames a second of the source.
     pub fps: Option<f64>,
-    /// The rest bounding box's diagonal.
+    /// The diagonal of the rest mesh's bounding box in the root's frame, so that it does not change as the character turns.
     pub diagonal: f64,
 }
 
@@ -40,19 +40,24 @@ impl Training {
         }
         let (mesh, skeleton) = (examples.mesh(), examples.skeleton());
         let to_root = skeleton.rest_root_frame().inverse();
+        let rest: Vec<DVec3> = mesh.vertices().iter().map(|&v| to_root.transform_point3(v)).collect();
+        let grid = Grid::of(&rest);
         let in_root = |e: usize| {
             let to_root = skeleton.root_frame(examples.pose(e)).inverse();
-            examples.vertices(e).iter().map(|&v| to_root.transform_point3(v)).collect()
+            examples.vertices(e).iter().map(|&v| grid.point(to_root.transform_point3(v))).collect()
         };
+        let relative =
+            |e: usize| skeleton.root_relative(examples.pose(e)).into_iter().map(|t| grid.transform(t)).collect();
         let mean = chosen.iter().map(|&e| weight(e)).sum::<f64>() / chosen.len() as f64;
+        let rest: Vec<DVec3> = rest.into_iter().map(|v| grid.point(v)).collect();
         Ok(Self {
-            rest: mesh.vertices().iter().map(|&v| to_root.transform_point3(v)).collect(),
-            transforms: chosen.iter().map(|&e| skeleton.root_relative(examples.pose(e))).collect(),
+            diagonal: diagonal(&rest),
+            rest,
+            transforms: chosen.iter().map(|&e| relative(e)).collect(),
             vertices: chosen.iter().map(|&e| in_root(e)).collect(),
             pose_weights: chosen.iter().map(|&e| weight(e) / mean).collect(),
             influences: examples.influences().cloned(),
             fps: examples.fps(),
-            diagonal: mesh.diagonal(),
             mesh: mesh.clone(),
             skeleton: skeleton.clone(),
         })
@@ -97,4 +102,38 @@ impl Training {
     pub fn carried(&self, e: usize, b: usize, v: usize) -> DVec3 {
         self.transforms[e][b].transform_point3(self.rest[v])
     }
+}
+
+/// A grid sixty times finer than f32 examples resolve. The same data elsewhere in the world differ in their last bits once
+/// they are in the root's frame; on the grid they are the same again, so that equally good choices (on a symmetric
+/// character there are many) are decided alike wherever the character stands.
+struct Grid {
+    /// The distance of its points, a power of two.
+    step: f64,
+}
+
+impl Grid {
+    /// Steps a metre-sized matrix entry may take: 2⁻³⁰, about a billionth.
+    const FINENESS: f64 = 1.0 / (1 << 30) as f64;
+
+    fn of(rest: &[DVec3]) -> Self {
+        Self { step: diagonal(rest).log2().floor().exp2() * Self::FINENESS }
+    }
+
+    fn point(&self, p: DVec3) -> DVec3 {
+        (p / self.step).round() * self.step
+    }
+
+    fn transform(&self, t: DAffine3) -> DAffine3 {
+        let entry = |column: DVec3| (column / Self::FINENESS).round() * Self::FINENESS;
+        let m = t.matrix3;
+        let matrix3 = DMat3::from_cols(entry(m.x_axis), entry(m.y_axis), entry(m.z_axis));
+        DAffine3 { matrix3, translation: self.point(t.translation) }
+    }
+}
+
+fn diagonal(points: &[DVec3]) -> f64 {
+    let start = (DVec3::INFINITY, DVec3::NEG_INFINITY);
+    let (low, high) = points.iter().fold(start, |(low, high), &p| (low.min(p), high.max(p)));
+    (high - low).length()
 }

@@ -26,7 +26,7 @@ pub fn png(contest: &Contest) -> Option<Vec<u8>> {
     let panels = [
         (pictures::surface(contest, truth, None, &camera, &size), "truth, unseen pose".into(), String::new()),
         (with_error(ssd), "linear blend skinning".into(), error(ssd)),
-        (with_error(best_finished), best.title.to_lowercase(), error(best_finished)),
+        (with_error(best_finished), format!("sinew, {}", best.name), error(best_finished)),
     ];
     let label_height = 56;
     let mut image = Image::filled(3 * size.width, size.height + label_height + 40, PAPER);
@@ -34,7 +34,7 @@ pub fn png(contest: &Contest) -> Option<Vec<u8>> {
         let left = k * size.width;
         image.draw(panel, left, 0);
         for (line, text) in [title, words].into_iter().enumerate() {
-            let x = left + (size.width - text_width(text, 2)) / 2;
+            let x = left + size.width.saturating_sub(text_width(text, 2)) / 2;
             draw_text(&mut image, text, x, size.height + 8 + line * (2 * TEXT_HEIGHT + 8), 2, INK);
         }
     }

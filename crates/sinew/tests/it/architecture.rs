@@ -8,13 +8,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sinew-examples", &[]),
     ("sinew-runtime", &[]),
     ("sinew-draw", &[]),
+    ("sinew-bench", &["sinew-runtime"]),
     ("sinew-measure", &["sinew-examples"]),
     ("sinew-fit", &["sinew-examples", "sinew-runtime"]),
     ("sinew-io", &["sinew-examples", "sinew-runtime"]),
     ("sinew-gpu", &["sinew-runtime"]),
     (
         "sinew",
-        &["sinew-draw", "sinew-examples", "sinew-fit", "sinew-gpu", "sinew-io", "sinew-measure", "sinew-runtime"],
+        &[
+            "sinew-bench",
+            "sinew-draw",
+            "sinew-examples",
+            "sinew-fit",
+            "sinew-gpu",
+            "sinew-io",
+            "sinew-measure",
+            "sinew-runtime",
+        ],
     ),
 ];
 
