@@ -53,7 +53,7 @@ pub struct Target {
     pub met: bool,
 }
 
-/// The result of [`bench`].
+/// The result of [`bench()`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The method's name.
