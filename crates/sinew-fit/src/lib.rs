@@ -22,6 +22,7 @@ pub mod exercised;
 pub mod geometry;
 mod method;
 pub mod methods;
+pub mod mirror;
 pub mod norm;
 pub mod predict;
 mod progress;

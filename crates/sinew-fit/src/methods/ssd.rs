@@ -77,7 +77,7 @@ fn fit_vertex(
     let tolerance = (RIGID_TOLERANCE * training.diagonal).powi(2) * training.pose_count() as f64;
     let error = |b: usize| single_bone_error(training, b, v).max(tolerance);
     let errors: Vec<f64> = (0..training.bone_count()).map(error).collect();
-    let mut bones = plausible_bones(training, v, &errors);
+    let mut bones = plausible_bones(training, v, &errors, tolerance);
     let best = bones[0];
     if params.influences == 1 || bones.len() == 1 || errors[best] <= tolerance {
         return vec![(best, 1.0)];
@@ -97,15 +97,16 @@ fn single_bone_error(training: &Training, b: usize, v: usize) -> f64 {
 
 /// The bones that may move vertex `v`, best first: the painted ones if there is a map; otherwise the best by
 /// themselves, and no more than half the number of equations (3N), so that few poses do not make far bones fit by chance.
-fn plausible_bones(training: &Training, v: usize, errors: &[f64]) -> Vec<usize> {
+fn plausible_bones(training: &Training, v: usize, errors: &[f64], tolerance: f64) -> Vec<usize> {
     let painted = |b: &usize| training.influences.as_ref().is_none_or(|map| map.vertex(v)[*b] > 0.0);
     let mut bones: Vec<usize> = (0..errors.len()).filter(painted).collect();
     if bones.is_empty() {
         bones = (0..errors.len()).collect();
     }
     // Compared in f32, so that bones that are equally good, as on a plane of symmetry, come in their own order and not in
-    // that of their errors' last bits, which differ with where the character stands.
-    bones.sort_by(|&a, &b| (errors[a] as f32).total_cmp(&(errors[b] as f32)).then(a.cmp(&b)));
+    // that of their errors' last bits, which differ with where the character stands. Errors under the tolerance are equal.
+    let error = |b: usize| errors[b].max(tolerance) as f32;
+    bones.sort_by(|&a, &b| error(a).total_cmp(&error(b)).then(a.cmp(&b)));
     bones.truncate((3 * training.pose_count() / 2).max(8));
     bones
 }

@@ -37,10 +37,13 @@ pub fn solve_sparse(
     while weights.len() > most {
         let kept: Vec<usize> = weights.iter().map(|&(i, _)| i).collect();
         let without = |skip: usize| kept.iter().copied().filter(|&i| i != kept[skip]).collect::<Vec<_>>();
-        weights = (0..kept.len())
-            .map(|skip| solve_among(gram, n, &without(skip), workspace))
-            .min_by(|a, b| objective(gram, n, a).total_cmp(&objective(gram, n, b)))
-            .expect("more than `most` entries, so at least one to skip");
+        let candidates: Vec<_> = (0..kept.len()).map(|skip| solve_among(gram, n, &without(skip), workspace)).collect();
+        let objectives: Vec<f64> = candidates.iter().map(|weights| objective(gram, n, weights)).collect();
+        // The first of those that are equal but for rounding: symmetric data must not hang on the last bit.
+        let scale = kept.iter().map(|&i| gram[i * n + i]).fold(0.0, f64::max);
+        let least = objectives.iter().copied().fold(f64::INFINITY, f64::min) + TOLERANCE * scale;
+        let best = objectives.iter().position(|&objective| objective <= least).unwrap_or(0);
+        weights = candidates.into_iter().nth(best).expect("more than `most` entries, so at least one to skip");
     }
     while weights.len() > 1 && weights.iter().any(|&(_, w)| w < smallest) {
         let kept: Vec<usize> = weights.iter().filter(|&&(_, w)| w >= smallest).map(|&(i, _)| i).collect();

@@ -256,26 +256,25 @@ fn factor(m: [f64; 10]) -> [f64; 10] {
     l
 }
 
-/// A price in the queue; out of date if a party has changed since.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// An offer in the queue, cheapest first, equal ones in the vertices' order; out of date if a party has changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Offer {
-    price: f64,
+    class: u64,
     group: usize,
     into: Carrier,
     versions: (u32, u32),
 }
 
-impl Eq for Offer {}
-
-impl PartialOrd for Offer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
+/// Prices in steps of a hundredth, from (3e-5 of the diagonal)² a pose on. Symmetric meshes have many joins of equal price,
+/// and which goes first must not hang on the last bit, or the same data elsewhere in space would be clustered otherwise.
+#[derive(Debug, Clone, Copy)]
+struct PriceSteps {
+    unit: f64,
 }
 
-impl Ord for Offer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.price.total_cmp(&other.price).then_with(|| (self.group, self.into).cmp(&(other.group, other.into)))
+impl PriceSteps {
+    fn class(self, price: f64) -> u64 {
+        ((1.0 + price.max(0.0) / self.unit).ln() * 100.0) as u64
     }
 }
 
@@ -293,6 +292,7 @@ struct Clusters {
     /// The transforms of each bone row by row, (J)(N).
     transforms: Vec<Vec<[f64; 12]>>,
     queue: BinaryHeap<Reverse<Offer>>,
+    steps: PriceSteps,
 }
 
 impl Clusters {
@@ -313,6 +313,7 @@ impl Clusters {
             sums,
             transforms,
             queue: BinaryHeap::new(),
+            steps: PriceSteps { unit: 1e-9 * training.diagonal.powi(2) * poses.len() as f64 },
         };
         for v in 0..vertices {
             let bones: Vec<usize> = skin.vertices[v].iter().map(|&(b, _)| b).collect();
@@ -330,23 +331,24 @@ impl Clusters {
         let mut best = (f64::INFINITY, bones[0]);
         for &b in bones {
             let error = sums.error_under(&self.transforms[b]);
-            if error < best.0 {
+            // Better by more than rounding: between bones that do equally well the first named stays.
+            if error < best.0 * (1.0 - 1e-9) {
                 best = (error, b);
             }
         }
         self.bones[group] = best.1;
-        let price = (best.0 - self.errors[group]).max(0.0);
+        let class = self.steps.class(best.0 - self.errors[group]);
         let versions = (self.versions[group], 0);
-        self.queue.push(Reverse(Offer { price, group, into: Carrier::Bone(best.1), versions }));
+        self.queue.push(Reverse(Offer { class, group, into: Carrier::Bone(best.1), versions }));
     }
 
     /// Offers to join `group` into `into`.
     fn offer_group(&mut self, group: usize, into: usize) {
         let (a, b) = (&self.sums[group], &self.sums[into]);
         let (Some(a), Some(b)) = (a, b) else { return };
-        let price = (a.error(Some(b)) - self.errors[group] - self.errors[into]).max(0.0);
+        let class = self.steps.class(a.error(Some(b)) - self.errors[group] - self.errors[into]);
         let versions = (self.versions[group], self.versions[into]);
-        self.queue.push(Reverse(Offer { price, group, into: Carrier::Group(into), versions }));
+        self.queue.push(Reverse(Offer { class, group, into: Carrier::Group(into), versions }));
     }
 
     /// The cheapest offer that still stands.

@@ -56,7 +56,9 @@ pub fn choose(training: &Training, skin: &SparseWeights, params: &NearRigidParam
         of_component[components[v]].push(v);
     }
     let best = |vertices: &mut Vec<usize>, count: usize| {
-        vertices.sort_by(|&a, &b| residuals[a].total_cmp(&residuals[b]).then(a.cmp(&b)));
+        // In steps of a ten-millionth of the diagonal: equal residuals of symmetric vertices must not hang on the last bit.
+        let step = |v: usize| (residuals[v] / (1e-7 * training.diagonal)) as u64;
+        vertices.sort_by_key(|&v| (step(v), v));
         vertices.truncate(count);
     };
     for vertices in &mut of_bone {

@@ -88,7 +88,8 @@ fn standing_in<const C: usize>(
         };
         let mut others: Vec<(f64, usize)> =
             (0..matrix.ncols() / C).filter(|&column| column != own).map(|column| (moved(column), column)).collect();
-        others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        // In steps: equal blocks of a symmetric mesh must not hang on the last bit.
+        others.sort_by_key(|&(moved, column)| ((moved / (1e-6 * tolerance).max(f64::MIN_POSITIVE)) as u64, column));
         let mut budget = tolerance;
         let affordable = others.iter().take_while(|&&(moved, _)| {
             budget -= moved;

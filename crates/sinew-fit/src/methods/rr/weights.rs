@@ -20,6 +20,13 @@ use crate::solve::simplex;
 /// Weights below this are dropped, as in linear blend skinning.
 const SMALLEST_WEIGHT: f64 = 1e-3;
 
+/// A ridge on the weights, relative to the candidates' mean error: candidates that draw a vertex equally well share it,
+/// and which of them does must not hang on the last bit.
+const WEIGHT_RIDGE: f64 = 1e-6;
+
+/// What is too fine to draw, a fraction of the diagonal: about the resolution of f32 coordinates.
+const FINEST: f64 = 1e-6;
+
 /// A ridge toward the previous transforms, relative to the mean of the diagonal.
 const RIDGE: f64 = 1e-6;
 
@@ -60,8 +67,9 @@ impl Palette {
             sums[g].1 += 1.0;
             skin.vertices[v].iter().for_each(|&(b, w)| sums[g].2[b] += w);
         }
-        let heaviest =
-            |weights: &[f64]| (0..weights.len()).fold(0, |best, b| if weights[b] > weights[best] { b } else { best });
+        let heaviest = |weights: &[f64]| {
+            (0..weights.len()).fold(0, |best, b| if weights[b] > weights[best] * (1.0 + 1e-9) { b } else { best })
+        };
         Self {
             proxies,
             candidates,
@@ -180,7 +188,10 @@ fn residual_gram(training: &Training, palette: &Palette, proxies: &[Vec<DAffine3
             }
         }
     }
+    let mean = (0..n).map(|i| gram[i * n + i]).sum::<f64>() / n as f64;
+    let floor = (FINEST * training.diagonal).powi(2) * training.pose_count() as f64;
     for i in 0..n {
+        gram[i * n + i] += WEIGHT_RIDGE * mean + floor;
         for j in 0..i {
             gram[j * n + i] = gram[i * n + j];
         }

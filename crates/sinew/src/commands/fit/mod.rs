@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use sinew_examples::FrameSelection;
+use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Training};
 
 pub use method_args::MethodArgs;
@@ -34,11 +35,26 @@ pub struct Args {
     /// How much each pose counts: `1,2,0.5` or a file of numbers, one a frame or one a training frame; 0 leaves it out.
     #[arg(long, value_name = "LIST|FILE")]
     pose_weights: Option<String>,
+    /// Learn from the poses' mirror images too: `auto` if the character is symmetric and they help to predict left-out
+    /// poses, `on` or an error, `off`.
+    #[arg(long, value_enum, default_value = "off")]
+    mirror: Mirror,
     #[command(flatten)]
     method: MethodArgs,
     /// Also write the report of the fit as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// Whether to learn from mirror images.
+#[derive(clap::ValueEnum, Clone, Copy)]
+enum Mirror {
+    /// If they help.
+    Auto,
+    /// Yes.
+    On,
+    /// No.
+    Off,
 }
 
 /// Fits and writes.
@@ -52,9 +68,19 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let training = Training::new(&examples, &frames)?;
     let start = Instant::now();
     let bars = progress::Bars::new();
-    let Fitted { mut model, report } = sinew_fit::fit(&training, &method, &bars)
+    let mirror = match args.mirror {
+        Mirror::Auto => MirrorChoice::Auto,
+        Mirror::On => MirrorChoice::On,
+        Mirror::Off => MirrorChoice::Off,
+    };
+    let (training, mirrored) =
+        mirror::apply(training, mirror, &method).with_context(|| args.examples.display().to_string())?;
+    let Fitted { mut model, mut report } = sinew_fit::fit(&training, &method, &bars)
         .with_context(|| format!("{}: the fit of `{}` failed", args.examples.display(), method.name()))?;
     bars.finish();
+    if mirror != MirrorChoice::Off {
+        report.found("mirror images", mirrored);
+    }
     let seconds = start.elapsed().as_secs_f64();
     let measures = predict::measure(&model, &examples, &frames)?;
     model.metadata.source = args.examples.file_name().unwrap_or_default().to_string_lossy().into_owned();
