@@ -265,7 +265,7 @@ struct Offer {
     versions: (u32, u32),
 }
 
-/// Prices in steps of a hundredth, from (3e-5 of the diagonal)² a pose on. Symmetric meshes have many joins of equal price,
+/// Prices in steps of a ten-thousandth, from (3e-5 of the diagonal)² a pose on. Symmetric meshes have many joins of equal price,
 /// and which goes first must not hang on the last bit, or the same data elsewhere in space would be clustered otherwise.
 #[derive(Debug, Clone, Copy)]
 struct PriceSteps {
@@ -274,7 +274,7 @@ struct PriceSteps {
 
 impl PriceSteps {
     fn class(self, price: f64) -> u64 {
-        ((1.0 + price.max(0.0) / self.unit).ln() * 100.0) as u64
+        ((1.0 + price.max(0.0) / self.unit).ln() * 1e4) as u64
     }
 }
 
