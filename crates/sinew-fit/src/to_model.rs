@@ -193,7 +193,7 @@ pub fn gradient_predictors(predictors: &[Predictor]) -> deform::GradientPredicto
 
 /// The blocks of a matrix (4P, C·columns) that are not zero, its proxies moved from their centres to the origin:
 /// `T v = L (v − c) + t_c`, so that the fourth row becomes `t_c − Σ_k c_k L_k`.
-fn block_rows<const C: usize>(matrix: &faer::Mat<f64>, centres: &[DVec3]) -> deform::BlockRows<C> {
+fn block_rows<const C: usize>(matrix: &sinew_linalg::Mat<f64>, centres: &[DVec3]) -> deform::BlockRows<C> {
     let mut rows = deform::BlockRows { starts: vec![0], columns: Vec::new(), blocks: Vec::new() };
     for (p, centre) in centres.iter().enumerate() {
         for column in 0..matrix.ncols() / C {

@@ -20,8 +20,8 @@ use super::poses::PoseTable;
 use super::residual::gram;
 use super::select::{self, Chosen, Search};
 use super::{Closeness, CorrectionParams, REST_TOLERANCE, regions};
-use crate::solve::dense::Cholesky;
 use crate::{FitError, FitReport, Progress, Training, predict, to_model};
+use sinew_linalg::Cholesky;
 
 /// μ of a smooth correction: proxies that would pull against each other to draw the last bit of a residual do not
 /// predict each other's moves in a new pose.

@@ -4,9 +4,9 @@
 //! skinning draws `y_v ≈ Σ_b w_vb M_b x̂_v` with `x̂ = (x, y, z, 1)` the rest position. Both sides are centred and scaled to
 //! the rest mesh's diagonal, which changes nothing (the weights sum to one) but keeps the sums of squares well conditioned.
 
-use faer::Mat;
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::Mesh;
+use sinew_linalg::Mat;
 
 /// The pairs (i, j), i ≤ j, of the ten distinct products `x̂_i x̂_j`.
 pub(crate) const PRODUCTS: [(usize, usize); 10] =

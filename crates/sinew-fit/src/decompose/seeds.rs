@@ -5,10 +5,9 @@
 //! where the candidate would carry it, `max_{0≤s≤1} ‖r‖² − ‖r − s d‖²` with `r = y − p`, `d = M x̂ − p`: a lower bound of
 //! what one weight step gains.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
+use sinew_linalg::{Mat, transposed_product};
 
 use super::problem::{Motion, Problem, Weights, dot};
 use crate::solve::rotation::best_rigid;
@@ -56,8 +55,7 @@ impl Seeds {
 
     /// `(M_c x̂_s)·z_s`, (C, n), for the columns of `z` (3N, n).
     fn carried_dot(&self, problem: &Problem, z: &Mat<f64>) -> Mat<f64> {
-        let mut linear = Mat::<f64>::zeros(self.motion.matrix.ncols(), z.ncols());
-        matmul(linear.as_mut(), Accum::Replace, self.motion.matrix.transpose(), z.as_ref(), 1.0, Par::Seq);
+        let linear = transposed_product(self.motion.matrix.as_ref(), z.as_ref());
         Mat::from_fn(self.motion.bone_count(), z.ncols(), |c, s| {
             dot(&linear.col_as_slice(s)[4 * c..4 * c + 4], &problem.rest[self.sample[s]])
         })

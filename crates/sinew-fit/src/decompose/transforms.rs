@@ -13,10 +13,9 @@
 //! share their vertices.
 
 use crate::solve::rotation::best_rotation;
-use faer::linalg::solvers::Solve;
-use faer::{Mat, Side};
 use glam::{DAffine3, DMat3, DQuat, DVec3};
 use rayon::prelude::*;
+use sinew_linalg::{Cholesky, Mat};
 
 use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights};
 
@@ -189,8 +188,8 @@ pub(crate) fn solve_affine(statistics: &Statistics, motion: &mut Motion, locked:
             }
         }
     }
-    let Ok(factor) = s.llt(Side::Lower) else { return };
-    let solution = factor.solve(&rhs);
+    let Some(factor) = Cholesky::strict(&s) else { return };
+    let solution = factor.solve(rhs);
     for (p, &b) in free.iter().enumerate() {
         for k in 0..4 {
             let target = motion.matrix.col_as_slice_mut(4 * b + k);
@@ -295,8 +294,8 @@ fn gauss_newton(statistics: &Statistics, transforms: &mut [DAffine3], free: &[us
         hessian[(i, i)] *= 1.0 + DAMPING;
         hessian[(i, i)] += 1e-12;
     }
-    let Ok(factor) = hessian.llt(Side::Lower) else { return false };
-    let step = factor.solve(&gradient);
+    let Some(factor) = Cholesky::strict(&hessian) else { return false };
+    let step = factor.solve(gradient);
     let before = statistics.frame_error(transforms, e);
     let original = transforms.to_vec();
     for scale in [1.0, 0.25] {

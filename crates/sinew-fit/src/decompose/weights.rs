@@ -9,9 +9,8 @@
 //! `M_bᵀM_c` does not depend on the vertex, and `x̂ᵀ A x̂` is a product of the ten distinct entries of `x̂x̂ᵀ` with those of A.
 //! So all Gram matrices of a chunk of vertices are two matrix products, and their cost hardly grows with the frames.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
 use rayon::prelude::*;
+use sinew_linalg::{Mat, product, transposed_product};
 
 use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights, dot};
 use crate::solve::few::{FewSolver, Gram};
@@ -179,8 +178,7 @@ impl<'a> GramMaker<'a> {
     /// Prepares the pairs of bones.
     pub fn new(motion: &'a Motion) -> Self {
         let bones = motion.bone_count();
-        let mut cross = Mat::<f64>::zeros(4 * bones, 4 * bones);
-        matmul(cross.as_mut(), Accum::Replace, motion.matrix.transpose(), motion.matrix.as_ref(), 1.0, Par::Seq);
+        let cross = transposed_product(motion.matrix.as_ref(), motion.matrix.as_ref());
         let mut pairs = Mat::zeros(bones * (bones + 1) / 2, 10);
         for b in 0..bones {
             for c in 0..=b {
@@ -221,12 +219,10 @@ impl<'a> GramMaker<'a> {
     /// The products for vertices `start..end`.
     pub fn chunk(&self, problem: &Problem, start: usize, end: usize) -> GramChunk {
         let n = end - start;
-        let mut quadratic = Mat::zeros(self.pairs.nrows(), n);
         let products = problem.products.as_ref().subcols(start, n);
-        matmul(quadratic.as_mut(), Accum::Replace, self.pairs.as_ref(), products, 1.0, Par::Seq);
-        let mut linear = Mat::zeros(4 * self.bones, n);
+        let quadratic = product(self.pairs.as_ref(), products);
         let targets = problem.targets.as_ref().subcols(start, n);
-        matmul(linear.as_mut(), Accum::Replace, self.motion.matrix.transpose(), targets, 1.0, Par::Seq);
+        let linear = transposed_product(self.motion.matrix.as_ref(), targets);
         GramChunk { start, bones: self.bones, quadratic, linear }
     }
 }

@@ -1,6 +1,5 @@
 //! Small solvers that the methods share.
 
-pub mod dense;
 pub mod few;
 pub mod lbfgs;
 pub mod rotation;

@@ -8,9 +8,8 @@
 //! both lower the energy. A conformal map alone keeps angles but lets scale drift along long charts, and stretch,
 //! averaged over a motion, is least for an isometry in the norm of that motion.
 
-use faer::sparse::{SparseColMat, Triplet};
-use faer::{Mat, Side, linalg::solvers::Solve};
 use glam::{DMat2, DVec2};
+use sinew_linalg::{Mat, SparseCholesky, Triplet};
 
 use super::charts::Chart;
 use super::lscm::{Local, SPRING};
@@ -36,8 +35,7 @@ pub fn improve(chart: &Chart, locals: &[Local], smallest: f64, uvs: &mut [DVec2]
     // The map may float: a little weight on every vertex, nil against the angles, holds it where it is.
     (0..n).for_each(|i| entries.push(Triplet::new(i, i, SPRING)));
     let failed = || FitError::Data(format!("a chart of {} triangles could not be flattened", chart.faces.len()));
-    let matrix = SparseColMat::try_new_from_triplets(n, n, &entries).map_err(|_| failed())?;
-    let factor = matrix.sp_cholesky(Side::Lower).map_err(|_| failed())?;
+    let factor = SparseCholesky::new(n, &entries).ok_or_else(failed)?;
     for _ in 0..STEPS {
         let mut right = Mat::from_fn(n, 2, |i, k| SPRING * uvs[i][k]);
         for ((corners, local), weights) in chart.corners.iter().zip(locals).zip(&edges) {

@@ -8,9 +8,8 @@
 //! with two far vertices pinned: sparse normal equations, solved by Cholesky. The isometric image is taken in the L2,2 norm
 //! (appendix B): with q₂ = p₂ − p₁, q₃ = p₃ − p₁ it is (0, 0), (‖q₂‖, 0), (⟨q₂, q₃⟩/‖q₂‖, √(‖q₂‖²‖q₃‖² − ⟨q₂, q₃⟩²)/‖q₂‖).
 
-use faer::sparse::{SparseColMat, Triplet};
-use faer::{Mat, Side, linalg::solvers::Solve};
 use glam::DVec2;
+use sinew_linalg::{Mat, SparseCholesky, Triplet};
 
 use super::arap;
 use super::charts::Chart;
@@ -155,7 +154,7 @@ fn least_squares(
     if n == 0 {
         return Ok(uvs);
     }
-    let mut entries: Vec<Triplet<usize, usize, f64>> = Vec::new();
+    let mut entries: Vec<Triplet> = Vec::new();
     let mut right = Mat::<f64>::zeros(2 * n, 1);
     // Adds (Σ c_k x_k)², x_k the u (part 0) or v (part 1) of a vertex.
     let mut add = |row: &[(usize, usize, f64)]| {
@@ -191,8 +190,7 @@ fn least_squares(
     // A vertex that no triangle determines stays put instead of making the matrix singular.
     (0..2 * n).for_each(|i| entries.push(Triplet::new(i, i, 1e-12)));
     let failed = || FitError::Data(format!("a chart of {} triangles could not be flattened", chart.faces.len()));
-    let matrix = SparseColMat::try_new_from_triplets(2 * n, 2 * n, &entries).map_err(|_| failed())?;
-    let solution = matrix.sp_cholesky(Side::Lower).map_err(|_| failed())?.solve(&right);
+    let solution = SparseCholesky::new(2 * n, &entries).ok_or_else(failed)?.solve(&right);
     for (index, &v) in free.iter().enumerate() {
         uvs[v] = DVec2::new(solution[(2 * index, 0)], solution[(2 * index + 1, 0)]);
     }

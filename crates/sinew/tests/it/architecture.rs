@@ -8,9 +8,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sinew-examples", &[]),
     ("sinew-runtime", &[]),
     ("sinew-draw", &[]),
+    ("sinew-linalg", &[]),
     ("sinew-bench", &["sinew-runtime"]),
     ("sinew-measure", &["sinew-examples"]),
-    ("sinew-fit", &["sinew-examples", "sinew-runtime"]),
+    ("sinew-fit", &["sinew-examples", "sinew-linalg", "sinew-runtime"]),
     ("sinew-io", &["sinew-examples", "sinew-runtime"]),
     ("sinew-gpu", &["sinew-runtime"]),
     (

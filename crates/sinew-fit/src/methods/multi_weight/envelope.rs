@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use faer::{Mat, Side};
 use glam::DVec3;
 use rayon::prelude::*;
+use sinew_linalg::{Mat, SymmetricEigen, symmetric_eigen};
 
 use super::weights::rows;
 use super::{MultiWeights, MweParams};
@@ -209,8 +209,8 @@ impl Regression {
         let covariance = Mat::from_fn(varying, varying, |r, c| {
             mu(r) * mu(c) * (self.gram[(r, c)] / self.total - self.means[r] * self.means[c])
         });
-        let Ok(eigen) = covariance.self_adjoint_eigen(Side::Lower) else { return Components::default() };
-        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let Some(eigen) = symmetric_eigen(&covariance) else { return Components::default() };
+        let SymmetricEigen { values, vectors } = eigen;
         let largest = values.iter().copied().fold(0.0, f64::max);
         // Below 1e-12 (rotations by a millionth of a radian) a column does not vary: eq. 9's λ is infinite.
         let enough = |&h: &usize| values[h] > (params.variance_threshold * largest).max(1e-12);

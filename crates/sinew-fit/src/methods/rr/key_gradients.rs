@@ -14,7 +14,7 @@ use super::weights::Palette;
 use crate::Training;
 use crate::geometry::gradient::RestTriangles;
 use crate::methods::ssd::SparseWeights;
-use crate::solve::dense::Cholesky;
+use sinew_linalg::Cholesky;
 
 /// The ridge toward the mean weights, relative to the mean of the Gram matrix's diagonal.
 const RIDGE: f64 = 1e-3;

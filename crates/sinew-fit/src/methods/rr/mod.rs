@@ -159,7 +159,6 @@ pub fn fit(
 ) -> Result<RrFit, FitError> {
     check(params)?;
     // The library would split products over threads; parallel over poses and vertices is enough, and in one order.
-    faer::set_global_parallelism(faer::Par::Seq);
     progress.stage("clustering", 0);
     let prepared = prepare(training, skin, params);
     let (fit, choice) = match (params.proxy_bones, params.error) {

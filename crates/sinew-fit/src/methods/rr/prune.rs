@@ -10,9 +10,9 @@
 //! s_pr being the reach of p's vertices from its centre. In each row the blocks with the smallest x go, while the sum of
 //! what they move stays under the tolerance.
 
-use faer::Mat;
 use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
+use sinew_linalg::Mat;
 
 use super::reduce::Reduction;
 use super::weights::{Palette, drawing_matrix};

@@ -10,14 +10,13 @@
 //! small term holds a proxy's linear part to its own key gradient and its centre to its home bone where nothing else
 //! does. Every term treats x, y and z alike, so the thesis's C₁ and C₂ are exactly `c₁ ⊗ I₃` and `c₂ ⊗ I₃`.
 
-use faer::Mat;
 use glam::{DAffine3, DMat3, DVec3};
+use sinew_linalg::{Cholesky, Mat, product};
 
 use super::near_rigid::NearRigid;
 use super::weights::{Palette, from_centred};
 use crate::Training;
 use crate::methods::ssd::SparseWeights;
-use crate::solve::dense::Cholesky;
 
 /// The hold of a proxy's linear part on its own key gradient, relative to its group's own extent.
 const OWN_GRADIENT: f64 = 1e-2;
@@ -39,8 +38,10 @@ impl Reduction {
     /// The proxies' transforms for key gradients `d` (P) and bones `q` (J).
     #[must_use]
     pub fn transforms(&self, centres: &[DVec3], d: &[DMat3], q: &[DAffine3]) -> Vec<DAffine3> {
-        let columns = &self.c1 * stack_gradients(d) + &self.c2 * stack_bones(q);
-        let column = |row: usize| DVec3::new(columns[(row, 0)], columns[(row, 1)], columns[(row, 2)]);
+        let by_gradients = product(self.c1.as_ref(), stack_gradients(d).as_ref());
+        let by_bones = product(self.c2.as_ref(), stack_bones(q).as_ref());
+        let column =
+            |row: usize| DVec3::from_array(std::array::from_fn(|k| by_gradients[(row, k)] + by_bones[(row, k)]));
         (0..centres.len())
             .map(|p| from_centred(&std::array::from_fn::<_, 4, _>(|r| column(4 * p + r)), centres[p]))
             .collect()

@@ -7,8 +7,8 @@
 //! the size of a prior: a residual of variance E₀ spread over N poses of P proxies against changes of M and H of order one.
 //! Minimised by L-BFGS with exact gradients.
 
-use faer::{Mat, Scale};
 use glam::{DMat3, DVec3};
+use sinew_linalg::{Mat, MatRef, difference, product, transposed_product};
 
 use super::predictor::{COLUMNS, Predictor};
 use super::reduce::{Reduction, stack_bones, stack_gradients};
@@ -54,17 +54,20 @@ impl Quadratic {
     pub fn new(training: &Training, palette: &Palette, weights: &SparseWeights, reduction: &Reduction) -> Self {
         let unknowns = 4 * palette.proxies;
         let drawing = drawing_matrix(training, palette, weights);
-        let drawing = faer::MatRef::from_row_major_slice(&drawing, unknowns, unknowns).to_owned();
-        let drawn_c1 = &drawing * &reduction.c1;
+        let drawing = MatRef::from_row_major_slice(&drawing, unknowns, unknowns).to_owned();
+        let drawn_c1 = product(drawing.as_ref(), reduction.c1.as_ref());
         let mut g = Mat::zeros(3 * palette.proxies, 3 * training.pose_count());
         let mut constants = Vec::with_capacity(training.pose_count());
         for e in 0..training.pose_count() {
             let (right, square) = drawing_right_side(training, palette, weights, e);
             let right = Mat::from_fn(unknowns, 3, |i, k| right[i][k]);
-            let base = &reduction.c2 * stack_bones(&training.transforms[e]);
-            let linear = reduction.c1.transpose() * &right - drawn_c1.transpose() * &base;
+            let base = product(reduction.c2.as_ref(), stack_bones(&training.transforms[e]).as_ref());
+            let linear = difference(
+                &transposed_product(reduction.c1.as_ref(), right.as_ref()),
+                &transposed_product(drawn_c1.as_ref(), base.as_ref()),
+            );
             g.as_mut().get_mut(.., 3 * e..3 * e + 3).copy_from(&linear);
-            let drawn_base = &drawing * &base;
+            let drawn_base = product(drawing.as_ref(), base.as_ref());
             let mut constant = square;
             for k in 0..3 {
                 for i in 0..unknowns {
@@ -73,12 +76,12 @@ impl Quadratic {
             }
             constants.push(constant);
         }
-        Self { k: reduction.c1.transpose() * &drawn_c1, g, constants }
+        Self { k: transposed_product(reduction.c1.as_ref(), drawn_c1.as_ref()), g, constants }
     }
 
     /// The weighted error for key gradients of all poses, (3P, 3N), and half its derivative by them.
     fn error(&self, d: &Mat<f64>, weights: &[f64]) -> (f64, Mat<f64>) {
-        let mut derivative = &self.k * d;
+        let mut derivative = product(self.k.as_ref(), d.as_ref());
         let mut error = 0.0;
         for (e, (&a, constant)) in weights.iter().zip(&self.constants).enumerate() {
             let mut sum = *constant;
@@ -118,11 +121,10 @@ pub fn refine(
         current.iter_mut().zip(z.as_chunks::<PARAMETERS>().0).for_each(|(p, z)| unpack(p, z));
         let d = predict(joints, &current, &regressors);
         let (error, derivative) = quadratic.error(&d, weights);
-        let derivative = derivative * Scale(2.0 / unit);
         for (p, gradient) in gradient.as_chunks_mut::<PARAMETERS>().0.iter_mut().enumerate() {
             *gradient = [0.0; PARAMETERS];
             for (e, x) in regressors[p].iter().enumerate() {
-                let by_d = block(&derivative, p, e);
+                let by_d = block(&derivative, p, e) * (2.0 / unit);
                 accumulate(&current[p], joints.bones[e][current[p].frame], x, by_d, gradient);
             }
         }

@@ -14,8 +14,8 @@ use super::cluster::{Carrier, Normals, Partition};
 use crate::Training;
 use crate::geometry::topology::Topology;
 use crate::methods::ssd::SparseWeights;
-use crate::solve::dense::Cholesky;
 use crate::solve::simplex;
+use sinew_linalg::Cholesky;
 
 /// Weights below this are dropped, as in linear blend skinning.
 const SMALLEST_WEIGHT: f64 = 1e-3;

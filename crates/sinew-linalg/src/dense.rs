@@ -1,10 +1,55 @@
-//! Dense symmetric positive definite systems, through faer.
+//! Dense products, symmetric positive definite systems and eigenvectors.
 
+use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{Llt, Solve};
-use faer::{Mat, MatRef, Side};
+use faer::{Accum, Mat, MatRef, Par, Side};
 use glam::DVec3;
 
+/// `A B`, (m, k) by (k, n).
+#[must_use]
+pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    let mut result = Mat::zeros(a.nrows(), b.ncols());
+    matmul(result.as_mut(), Accum::Replace, a, b, 1.0, Par::Seq);
+    result
+}
+
+/// `Aᵀ B`, (k, m) by (k, n).
+#[must_use]
+pub fn transposed_product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    product(a.transpose(), b)
+}
+
+/// `A − B`.
+#[must_use]
+pub fn difference(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
+    a - b
+}
+
+/// The largest entry by size.
+#[must_use]
+pub fn largest(a: &Mat<f64>) -> f64 {
+    a.norm_max()
+}
+
+/// A symmetric matrix's eigenvalues, ascending, and its eigenvectors.
+#[derive(Debug, Clone)]
+pub struct SymmetricEigen {
+    /// Ascending, (n).
+    pub values: Vec<f64>,
+    /// A column an eigenvector, (n, n).
+    pub vectors: Mat<f64>,
+}
+
+/// The eigenvectors of a symmetric matrix, of which the lower half is read; `None` if it holds what is not a number.
+#[must_use]
+pub fn symmetric_eigen(matrix: &Mat<f64>) -> Option<SymmetricEigen> {
+    let eigen = matrix.self_adjoint_eigen(Side::Lower).ok()?;
+    let values = eigen.S().column_vector();
+    Some(SymmetricEigen { values: (0..matrix.nrows()).map(|k| values[k]).collect(), vectors: eigen.U().to_owned() })
+}
+
 /// A Cholesky factor of a symmetric positive definite matrix.
+#[derive(Debug, Clone)]
 pub struct Cholesky {
     factor: Option<Llt<f64>>,
     size: usize,
@@ -34,6 +79,12 @@ impl Cholesky {
             (0..n).for_each(|i| matrix[(i, i)] += raise);
             raise *= 10.0;
         }
+    }
+
+    /// Factors `matrix` as it stands, or says that it is not positive definite.
+    #[must_use]
+    pub fn strict(matrix: &Mat<f64>) -> Option<Self> {
+        Some(Self { size: matrix.nrows(), factor: Some(matrix.llt(Side::Lower).ok()?) })
     }
 
     /// Solves for a right side of points, (n).
