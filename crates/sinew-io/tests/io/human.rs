@@ -76,12 +76,14 @@ fn triangulated_alembic_takes_the_polygons_of_the_skin() {
     assert!(farthest(found.vertices(3), truth.vertices(3)) < EXACT.vertices);
 }
 
-/// Where the exporter kept a frame's keys, joints are this exact.
-const KEPT_KEYS: f64 = 2e-4;
-
-/// Blender's FBX exporter leaves out keys that change little, and along a chain from the root to a hand such errors add
-/// up: this file's joints are off by 0.95 mm at most, and Blender's own importer reads the same positions from it.
-const REDUCED_KEYS: f64 = 1e-3;
+/// Blender's FBX exporter leaves out keys that change by less than a thousandth of their own value: 0.1° of an angle of
+/// 100°. The rest is linear between the kept keys, by the file's own word, and ufbx evaluates it so. Compared with
+/// `skeleton.fbx`, which has every key of the same clip, the linear curves are off by 0.091° in the left clavicle at frame 92,
+/// where no key was kept; down the arm that is 0.95 mm at the hand, for any reader (Blender's own importer included).
+/// The worst joint of a frame, averaged over the frames, is off by 0.144 mm: that mean is held to the requirement of 2e-4 m,
+const REDUCED_MEAN: f64 = 2e-4;
+/// and the worst joint of all frames to what the file itself has lost.
+const REDUCED_WORST: f64 = 9.6e-4;
 
 #[test]
 fn fbx_skin_with_reduced_keys_and_point_caches() {
@@ -91,23 +93,42 @@ fn fbx_skin_with_reduced_keys_and_point_caches() {
         let options = PackOptions { drop_end_bones: true, ..PackOptions::default() };
         let found = examples(packed(&own("char_skinned.fbx"), &mesh, &options));
         assert_eq!((found.frame_count(), found.skeleton().bone_count()), (101, 23));
-        let mut kept = 0;
+        let (mut sum, mut worst) = (0.0, 0.0_f64);
         for e in 0..101 {
             let off = farthest(found.vertices(e), truth.vertices(e));
             assert!(off < EXACT.vertices, "{cache}, frame {e}: vertices are off by {off} m");
-            let mut worst = 0.0_f64;
-            for bone in truth.skeleton().bones() {
-                let b = found.skeleton().find(&bone.name).unwrap();
-                let t = truth.skeleton().find(&bone.name).unwrap();
-                let joint = found.pose(e).globals[b].translation - truth.pose(e).globals[t].translation;
-                worst = worst.max(joint.length());
-            }
-            assert!(worst < REDUCED_KEYS, "{cache}, frame {e}: a joint is off by {worst} m");
-            kept += usize::from(worst < KEPT_KEYS);
+            let off = truth.skeleton().bones().iter().map(|bone| joint_distance(&found, &truth, &bone.name, e));
+            let off = off.fold(0.0, f64::max);
+            sum += off;
+            worst = worst.max(off);
         }
-        // A reader that gets time, pre-rotations or units wrong has no exact frame at all.
-        assert!(kept > 50, "{cache}: only {kept} frames are exact");
+        assert!(sum / 101.0 < REDUCED_MEAN, "{cache}: the worst joint is off by {} m on average", sum / 101.0);
+        assert!(worst < REDUCED_WORST, "{cache}: a joint is off by {worst} m");
     }
+}
+
+/// How far `T_b` of two examples put a bone's head apart in frame `e`, in metres.
+fn joint_distance(found: &Examples, truth: &Examples, name: &str, e: usize) -> f64 {
+    let head = truth.skeleton().bones()[truth.skeleton().find(name).unwrap()].rest.translation;
+    let placed = |examples: &Examples| skinning(examples, name, e).transform_point3(head);
+    (placed(found) - placed(truth)).length()
+}
+
+/// Frames whose keys were all kept agree with the complete file to the rounding of angles: what is lost, reduction lost.
+#[test]
+fn reduced_keys_lose_nothing_where_they_were_kept() {
+    let reduced = sinew_io::read_scene(&own("char_skinned.fbx")).unwrap().skeletons.remove(0);
+    let complete = sinew_io::read_scene(&own("skeleton.fbx")).unwrap().skeletons.remove(0);
+    let mut exact = 0;
+    for (a, b) in reduced.poses.iter().zip(&complete.poses) {
+        let off = complete.bones.iter().enumerate().map(|(k, bone)| {
+            let same = reduced.bones.iter().position(|other| other.name == bone.name).unwrap();
+            (a.globals[same].translation - b.globals[k].translation).length()
+        });
+        // 1e-5 m: the rounding of f32 degrees over a chain of eight joints.
+        exact += usize::from(off.fold(0.0, f64::max) < 1e-5);
+    }
+    assert!(exact >= 34, "only {exact} of {} frames are exact", reduced.poses.len());
 }
 
 #[test]
