@@ -26,4 +26,4 @@ pub use colour::{error_colour, group_colour};
 pub use image::Image;
 pub use legend::legend;
 pub use raster::{Picture, Surface, render};
-pub use text::{TEXT_HEIGHT, draw_text, text_width};
+pub use text::{TEXT_DEPTH, TEXT_HEIGHT, draw_text, text_width};

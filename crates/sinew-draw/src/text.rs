@@ -2,8 +2,11 @@
 
 use crate::Image;
 
-/// The height of a line of text in pixels at scale one.
+/// The height of a capital in pixels at scale one.
 pub const TEXT_HEIGHT: usize = 7;
+
+/// How far letters such as g hang below the line, in pixels at scale one.
+pub const TEXT_DEPTH: usize = 2;
 
 /// Five columns and a gap.
 const ADVANCE: usize = 6;
@@ -13,7 +16,9 @@ const ADVANCE: usize = 6;
 pub fn draw_text(image: &mut Image, text: &str, x: usize, y: usize, scale: usize, ink: [u8; 4]) {
     let dot = Image::filled(scale, scale, ink);
     for (k, character) in text.chars().enumerate() {
-        let Some((_, rows)) = GLYPHS.iter().find(|(glyph, _)| *glyph == character) else { continue };
+        let upright = GLYPHS.iter().find(|(glyph, _)| *glyph == character).map(|(_, rows)| &rows[..]);
+        let hanging = HANGING.iter().find(|(glyph, _)| *glyph == character).map(|(_, rows)| &rows[..]);
+        let Some(rows) = upright.or(hanging) else { continue };
         for (row, bits) in rows.iter().enumerate() {
             for column in (0..5).filter(|column| bits >> (4 - column) & 1 == 1) {
                 image.draw(&dot, x + (k * ADVANCE + column) * scale, y + row * scale);
@@ -28,9 +33,20 @@ pub fn text_width(text: &str, scale: usize) -> usize {
     (text.chars().count() * ADVANCE).saturating_sub(1) * scale
 }
 
+/// The letters that hang below the line, [`TEXT_DEPTH`] rows more.
+#[rustfmt::skip]
+const HANGING: &[(char, [u8; TEXT_HEIGHT + TEXT_DEPTH])] = &[
+    ('g', [0b00000, 0b00000, 0b01111, 0b10001, 0b10001, 0b10001, 0b01111, 0b00001, 0b01110]),
+    ('j', [0b00010, 0b00000, 0b00110, 0b00010, 0b00010, 0b00010, 0b00010, 0b10010, 0b01100]),
+    ('p', [0b00000, 0b00000, 0b11110, 0b10001, 0b10001, 0b10001, 0b11110, 0b10000, 0b10000]),
+    ('q', [0b00000, 0b00000, 0b01111, 0b10001, 0b10001, 0b10001, 0b01111, 0b00001, 0b00001]),
+    ('y', [0b00000, 0b00000, 0b10001, 0b10001, 0b10001, 0b10001, 0b01111, 0b00001, 0b01110]),
+    (',', [0b00000, 0b00000, 0b00000, 0b00000, 0b00000, 0b00100, 0b00100, 0b01000, 0b00000]),
+];
+
 /// Each glyph's rows from the top, the leftmost column in the highest of five bits.
 #[rustfmt::skip]
-const GLYPHS: &[(char, [u8; 7])] = &[
+const GLYPHS: &[(char, [u8; TEXT_HEIGHT])] = &[
     ('A', [0b01110, 0b10001, 0b10001, 0b11111, 0b10001, 0b10001, 0b10001]),
     ('B', [0b11110, 0b10001, 0b10001, 0b11110, 0b10001, 0b10001, 0b11110]),
     ('C', [0b01110, 0b10001, 0b10000, 0b10000, 0b10000, 0b10001, 0b01110]),
@@ -63,17 +79,13 @@ const GLYPHS: &[(char, [u8; 7])] = &[
     ('d', [0b00001, 0b00001, 0b01111, 0b10001, 0b10001, 0b10001, 0b01111]),
     ('e', [0b00000, 0b00000, 0b01110, 0b10001, 0b11111, 0b10000, 0b01110]),
     ('f', [0b00110, 0b01001, 0b01000, 0b11100, 0b01000, 0b01000, 0b01000]),
-    ('g', [0b00000, 0b01111, 0b10001, 0b10001, 0b01111, 0b00001, 0b01110]),
     ('h', [0b10000, 0b10000, 0b11110, 0b10001, 0b10001, 0b10001, 0b10001]),
     ('i', [0b00100, 0b00000, 0b01100, 0b00100, 0b00100, 0b00100, 0b01110]),
-    ('j', [0b00010, 0b00000, 0b00110, 0b00010, 0b00010, 0b10010, 0b01100]),
     ('k', [0b10000, 0b10000, 0b10010, 0b10100, 0b11000, 0b10100, 0b10010]),
     ('l', [0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110]),
     ('m', [0b00000, 0b00000, 0b11010, 0b10101, 0b10101, 0b10101, 0b10001]),
     ('n', [0b00000, 0b00000, 0b11110, 0b10001, 0b10001, 0b10001, 0b10001]),
     ('o', [0b00000, 0b00000, 0b01110, 0b10001, 0b10001, 0b10001, 0b01110]),
-    ('p', [0b00000, 0b00000, 0b11110, 0b10001, 0b11110, 0b10000, 0b10000]),
-    ('q', [0b00000, 0b00000, 0b01111, 0b10001, 0b01111, 0b00001, 0b00001]),
     ('r', [0b00000, 0b00000, 0b10110, 0b11001, 0b10000, 0b10000, 0b10000]),
     ('s', [0b00000, 0b00000, 0b01111, 0b10000, 0b01110, 0b00001, 0b11110]),
     ('t', [0b01000, 0b01000, 0b11100, 0b01000, 0b01000, 0b01001, 0b00110]),
@@ -81,7 +93,6 @@ const GLYPHS: &[(char, [u8; 7])] = &[
     ('v', [0b00000, 0b00000, 0b10001, 0b10001, 0b10001, 0b01010, 0b00100]),
     ('w', [0b00000, 0b00000, 0b10001, 0b10001, 0b10101, 0b10101, 0b01010]),
     ('x', [0b00000, 0b00000, 0b10001, 0b01010, 0b00100, 0b01010, 0b10001]),
-    ('y', [0b00000, 0b00000, 0b10001, 0b10001, 0b01111, 0b00001, 0b01110]),
     ('z', [0b00000, 0b00000, 0b11111, 0b00010, 0b00100, 0b01000, 0b11111]),
     ('0', [0b01110, 0b10001, 0b10011, 0b10101, 0b11001, 0b10001, 0b01110]),
     ('1', [0b00100, 0b01100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110]),
@@ -94,7 +105,6 @@ const GLYPHS: &[(char, [u8; 7])] = &[
     ('8', [0b01110, 0b10001, 0b10001, 0b01110, 0b10001, 0b10001, 0b01110]),
     ('9', [0b01110, 0b10001, 0b10001, 0b01111, 0b00001, 0b00010, 0b01100]),
     ('.', [0b00000, 0b00000, 0b00000, 0b00000, 0b00000, 0b01100, 0b01100]),
-    (',', [0b00000, 0b00000, 0b00000, 0b00000, 0b01100, 0b00100, 0b01000]),
     (':', [0b00000, 0b01100, 0b01100, 0b00000, 0b01100, 0b01100, 0b00000]),
     ('-', [0b00000, 0b00000, 0b00000, 0b11111, 0b00000, 0b00000, 0b00000]),
     ('+', [0b00000, 0b00100, 0b00100, 0b11111, 0b00100, 0b00100, 0b00000]),
@@ -119,6 +129,19 @@ mod tests {
         // The foot of the 1, the gap, the head of the I.
         assert!(lit(1, 6) && lit(3, 6) && !lit(5, 6) && lit(7, 0) && lit(8, 3));
         assert_eq!(text_width("1I", 2), 22);
+    }
+
+    #[test]
+    fn a_g_hangs_below_the_line_that_an_a_stands_on() {
+        let lowest = |text: &str| {
+            let mut image = Image::filled(5, 12, [0; 4]);
+            draw_text(&mut image, text, 0, 0, 1, [255; 4]);
+            (0..12).rev().find(|y| (0..5).any(|x| image.pixels[y * 5 + x][3] > 0)).unwrap()
+        };
+        assert_eq!(lowest("a"), TEXT_HEIGHT - 1);
+        for hanging in ["g", "j", "p", "q", "y"] {
+            assert_eq!(lowest(hanging), TEXT_HEIGHT + TEXT_DEPTH - 1, "{hanging}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod decompose;
 mod error;
 pub mod exercised;
 pub mod geometry;
+pub mod limit;
 mod method;
 pub mod methods;
 pub mod mirror;

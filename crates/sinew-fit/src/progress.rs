@@ -6,6 +6,8 @@ pub trait Progress: Sync {
     fn stage(&self, name: &str, steps: usize);
     /// One step of the stage is done.
     fn step(&self);
+    /// Something worth a line: a part that is finished, with its figure.
+    fn note(&self, _words: &str) {}
 }
 
 /// Says nothing.

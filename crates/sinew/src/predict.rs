@@ -2,7 +2,7 @@
 
 use glam::{DAffine3, DVec3};
 use sinew_examples::Examples;
-use sinew_measure::Measures;
+use sinew_measure::{Details, EnvelopingError, Measures, PositionErrors, best_rigid_error};
 use sinew_runtime::{Evaluator, Model};
 
 /// The model's vertices in each of `frames`, (N)(V).
@@ -24,6 +24,28 @@ pub fn measure(model: &Model, examples: &Examples, frames: &[usize]) -> anyhow::
     let truth: Vec<&[DVec3]> = frames.iter().map(|&e| examples.vertices(e)).collect();
     let transforms: Vec<Vec<DAffine3>> = frames.iter().map(|&e| world_transforms(examples, e)).collect();
     Ok(sinew_measure::measure(examples.mesh(), &transforms, &truth, &predicted))
+}
+
+/// The model's errors over `frames` in every measure there is; slower than [`measure`].
+pub fn details(model: &Model, examples: &Examples, frames: &[usize]) -> anyhow::Result<Details> {
+    let predicted = predict(model, examples, frames)?;
+    let truth: Vec<&[DVec3]> = frames.iter().map(|&e| examples.vertices(e)).collect();
+    Ok(sinew_measure::details(examples.mesh(), rigid_error(examples, frames), &truth, &predicted))
+}
+
+/// The enveloping error of the best possible transforms of the model's proxy bones, percent; `None` if it has none.
+pub fn limit_percent(model: &Model, examples: &Examples, frames: &[usize]) -> Option<f64> {
+    let best = sinew_fit::limit::limit(model, examples, frames)?;
+    let truth: Vec<&[DVec3]> = frames.iter().map(|&e| examples.vertices(e)).collect();
+    let squared_error = PositionErrors::new(&truth, &best).squared_sum();
+    Some(EnvelopingError { squared_error, rigid_squared_error: rigid_error(examples, frames) }.percent())
+}
+
+/// The best rigid binding's squared error over `frames`.
+fn rigid_error(examples: &Examples, frames: &[usize]) -> f64 {
+    let truth: Vec<&[DVec3]> = frames.iter().map(|&e| examples.vertices(e)).collect();
+    let transforms: Vec<Vec<DAffine3>> = frames.iter().map(|&e| world_transforms(examples, e)).collect();
+    best_rigid_error(examples.mesh().vertices(), &transforms, &truth)
 }
 
 /// `G_b Ĝ_b⁻¹`, (J).

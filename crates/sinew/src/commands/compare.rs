@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sinew_examples::{Examples, FrameSelection};
-use sinew_fit::Progress;
 
 use crate::compare::advice::{self, Budget};
 use crate::compare::contest::{self, Contest, Outcome, Rules};
@@ -43,6 +42,9 @@ pub struct Args {
     /// Say which method is best within limits, e.g. bytes=200k,microseconds=80,joints=64.
     #[arg(long, value_name = "LIMITS")]
     budget: Option<Budget>,
+    /// Fit this many methods at the same time; 1 for fit times undisturbed by others [default: by cores and memory].
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    jobs: Option<usize>,
     /// Also sweep regularisation, the number of training poses and of proxy bones: many more fits.
     #[arg(long)]
     sweep: bool,
@@ -68,9 +70,10 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     if args.sweep && !contest.interrupted {
         // What is finished is kept if the sweep is interrupted, or long.
         write_report(&args.output, &contest, &options)?;
-        bars.stage("sweeps", 0);
-        options.extra.push(sweep::section(&contest, &contenders, interrupt::flag()));
+        let sweeps = sweep::sweeps(&contest, &contenders, interrupt::flag(), &bars);
         bars.finish();
+        options.extra.push(sweeps.html);
+        output::json(&args.output.join("sweep.json"), &sweeps.json)?;
     }
     write_report(&args.output, &contest, &options)?;
     if args.study {
@@ -99,7 +102,8 @@ fn rules(examples: &Examples, source: String, args: &Args) -> anyhow::Result<Rul
     } else {
         Some(args.frames.resolve(examples.split(), examples.frame_count())?)
     };
-    Ok(Rules { source, train, test, timing: Duration::from_millis(150) })
+    let jobs = args.jobs.unwrap_or_else(|| contest::default_jobs(examples.mesh().vertex_count(), train.len()));
+    Ok(Rules { source, train, test, timing: Duration::from_millis(150), jobs })
 }
 
 /// The table on stdout.
@@ -112,6 +116,7 @@ pub fn table(contest: &Contest) -> anyhow::Result<()> {
                 contender.name.clone(),
                 format!("{:.2}", f.train.details.measures.ee_percent),
                 format!("{:.2}", test.measures.ee_percent),
+                f.limit_percent.map_or("—".into(), |limit| format!("{limit:.2}")),
                 format!("{:.2}", test.measures.max_percent),
                 format!("{:.2}", test.measures.normal_mean_degrees),
                 format!("{:.4}", test.sted),
@@ -122,6 +127,7 @@ pub fn table(contest: &Contest) -> anyhow::Result<()> {
             ]
         }
     };
-    let head = ["method", "train EE %", "test EE %", "max %", "normals °", "STED", "bytes", "flops", "µs", "fit s"];
+    let head =
+        ["method", "train EE %", "test EE %", "limit %", "max %", "normals °", "STED", "bytes", "flops", "µs", "fit s"];
     output::table(&head, contest.entries.iter().map(row).collect())
 }

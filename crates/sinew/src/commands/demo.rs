@@ -40,6 +40,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         train: examples.split().train.clone(),
         test: Some(examples.split().test.clone()),
         timing: Duration::from_millis(60),
+        jobs: contest::default_jobs(examples.mesh().vertex_count(), examples.split().train.len()),
     };
     let bars = progress::Bars::new();
     let contest = Contest::hold(examples, rules, contest::contenders(None)?, interrupt::flag(), &bars);

@@ -132,6 +132,7 @@ pub fn words(contest: &Contest) -> Vec<String> {
     }
     words.push(first);
     words.extend(cheaper(contest, best, best_finished));
+    words.extend(limited(contest));
     words.extend(overfitted(contest));
     words
 }
@@ -153,6 +154,28 @@ fn cheaper(contest: &Contest, best: &Contender, best_finished: &Finished) -> Opt
         error(finished),
         100.0 * finished.microseconds / best_finished.microseconds
     ))
+}
+
+/// Whether more proxy bones or more poses would help the best method that has proxy bones.
+fn limited(contest: &Contest) -> Option<String> {
+    let with_limit = contest.finished().filter_map(|(c, f)| Some((c, f, f.limit_percent?)));
+    let (contender, finished, limit) = with_limit.min_by(|a, b| error(a.1).total_cmp(&error(b.1)))?;
+    Some(limit_words(&contender.name, error(finished), limit))
+}
+
+/// What the distance of an error from its limit means. Errors add up in squares: `error² = limit² + prediction²`, so a
+/// limit above 0.7 of the error is more than half of it.
+fn limit_words(name: &str, error: f64, limit: f64) -> String {
+    let advice = if limit > 0.7 * error {
+        "Most of what remains is how finely the proxy bones can draw: more proxy bones (--proxies) would help, more poses little."
+    } else if limit < 0.5 * error {
+        "Most of what remains is prediction: more training poses would help, more proxy bones little; `sinew suggest` says which poses."
+    } else {
+        "Both more training poses and more proxy bones (--proxies) would help."
+    };
+    format!(
+        "With the best possible transforms for each unseen pose the proxy bones of {name} would leave {limit:.1} % (the limit) instead of {error:.1} %. {advice}"
+    )
 }
 
 /// Methods that know the training poses much better than unseen ones.
@@ -177,6 +200,13 @@ fn overfitted(contest: &Contest) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_says_what_would_help() {
+        assert!(limit_words("rr", 10.0, 2.0).contains("more training poses would help"));
+        assert!(limit_words("rr", 10.0, 9.0).contains("more proxy bones (--proxies) would help, more poses little"));
+        assert!(limit_words("rr", 10.0, 6.0).contains("Both"));
+    }
 
     #[test]
     fn a_budget_is_read_with_its_units() {

@@ -206,39 +206,83 @@ pub fn scatter(title: &str, x: &Axis, y: &Axis, series: &[Series], frontier: &[(
         "stroke-dasharray=\"5 4\" opacity=\"0.6\"",
         "the frontier: none is better at less cost",
     );
-    // Labels step aside from each other, downwards.
-    let mut taken: Vec<(f64, f64, f64)> = Vec::new();
+    let points: Vec<(f64, f64)> =
+        series.iter().flat_map(|s| s.points.iter().map(|&(px, py)| chart.at(px, py))).collect();
+    let mut labels: Vec<Rectangle> = Vec::new();
     for series in series {
         for &(px, py) in &series.points {
             let (cx, cy) = chart.at(px, py);
-            let width = 5.6 * series.name.chars().count() as f64 + 6.0;
-            let flip = cx + 8.0 + width > WIDTH - 2.0;
-            let left = if flip { cx - 8.0 - width } else { cx + 8.0 };
-            let mut ty = cy - 4.0;
-            for _ in 0..20 {
-                match taken.iter().find(|t| (t.1 - ty).abs() < 10.5 && left < t.0 + t.2 && t.0 < left + width) {
-                    Some(other) => ty = other.1 + 11.0,
-                    None => break,
-                }
-            }
-            taken.push((left, ty, width));
-            let anchor = if flip { ("end", cx - 8.0) } else { ("start", cx + 8.0) };
+            let label = free_label((cx, cy), series.name, &points, &labels);
+            let (middle_x, middle_y) = ((label.left + label.right) / 2.0, (label.top + label.bottom) / 2.0);
             let _ = write!(
                 chart.svg,
-                "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4.5\" fill=\"{}\"><title>{}: {} {}, {} {}</title></circle><text x=\"{:.1}\" y=\"{ty:.1}\" text-anchor=\"{}\">{}</text>",
+                "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"4.5\" fill=\"{}\"><title>{}: {} {}, {} {}</title></circle>",
                 series.colour,
                 escape(series.name),
                 short(px),
                 escape(x.label),
                 short(py),
                 escape(y.label),
-                anchor.1,
-                anchor.0,
+            );
+            // A label that had to go elsewhere is tied to its point.
+            let (tie_x, tie_y) = (cx.clamp(label.left, label.right), cy.clamp(label.top, label.bottom));
+            if (tie_x - cx).hypot(tie_y - cy) > 9.0 {
+                let _ = write!(
+                    chart.svg,
+                    "<line x1=\"{cx:.1}\" y1=\"{cy:.1}\" x2=\"{tie_x:.1}\" y2=\"{tie_y:.1}\" stroke=\"{}\" stroke-width=\"0.8\"/>",
+                    series.colour
+                );
+            }
+            let _ = write!(
+                chart.svg,
+                "<text x=\"{middle_x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                middle_y + 3.5,
                 escape(series.name)
             );
+            labels.push(label);
         }
     }
     chart.finish()
+}
+
+/// A place on the chart, in its units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rectangle {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Rectangle {
+    fn overlaps(&self, other: &Self) -> bool {
+        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+    }
+
+    /// The square of a point's mark.
+    fn mark((x, y): (f64, f64)) -> Self {
+        Self { left: x - 5.0, right: x + 5.0, top: y - 5.0, bottom: y + 5.0 }
+    }
+}
+
+/// Where a point's label goes: right, left, above, below or askew of it, as near as is free of other labels and of all
+/// points; to the right if nothing is.
+fn free_label(point: (f64, f64), name: &str, points: &[(f64, f64)], labels: &[Rectangle]) -> Rectangle {
+    // Of the font at its size: about 6 a letter, 11 high.
+    let (half_width, half_height) = (3.1 * name.chars().count() as f64 + 1.5, 5.5);
+    let at = |(dx, dy): (f64, f64), gap: f64| {
+        let x = point.0 + dx * (half_width + gap);
+        let y = point.1 + dy * (half_height + gap);
+        Rectangle { left: x - half_width, right: x + half_width, top: y - half_height, bottom: y + half_height }
+    };
+    const SIDES: [(f64, f64); 8] =
+        [(1.0, -0.3), (1.0, -1.0), (-1.0, -0.3), (0.0, -1.0), (0.0, 1.0), (1.0, 1.0), (-1.0, -1.0), (-1.0, 1.0)];
+    let inside = |r: &Rectangle| r.left > LEFT && r.right < WIDTH - 2.0 && r.top > 2.0 && r.bottom < HEIGHT - BOTTOM;
+    let free = |r: &Rectangle| {
+        inside(r) && !labels.iter().any(|l| l.overlaps(r)) && !points.iter().any(|&p| Rectangle::mark(p).overlaps(r))
+    };
+    let tries = [6.0, 14.0, 24.0, 36.0].into_iter().flat_map(|gap| SIDES.map(|side| at(side, gap)));
+    tries.into_iter().find(free).unwrap_or_else(|| at(SIDES[0], 6.0))
 }
 
 /// Lines over a common axis.

@@ -1,10 +1,12 @@
 //! Fits and measures every contender on the same frames.
 //!
-//! A contender that fails, or even panics, is recorded with its reason and the others go on. When the user interrupts,
-//! the contender at work is given up and what is finished is kept.
+//! Several are fitted side by side, as many as [`Rules::jobs`]; each fit gives the same bytes however many there are. They
+//! are timed afterwards, one at a time, so that the times a frame mean something. A contender that fails, or even panics,
+//! is recorded with its reason and the others go on. When the user interrupts, the contenders at work are given up and
+//! what is finished is kept.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -41,6 +43,21 @@ pub struct Rules {
     pub test: Option<Vec<usize>>,
     /// How long each model is timed.
     pub timing: Duration,
+    /// How many contenders are fitted at the same time, at least one.
+    pub jobs: usize,
+}
+
+/// A fit's working memory over the size of its training meshes: rotational regression, the largest, was seen to take 20.
+const FIT_MEMORY: usize = 24;
+
+/// What all fits at work may take together, bytes.
+const MOST_MEMORY: usize = 4 << 30;
+
+/// How many fits to run at the same time on this machine: one a core, fewer where `frames` meshes of `vertices` are large.
+pub fn default_jobs(vertices: usize, frames: usize) -> usize {
+    let one = FIT_MEMORY * vertices.max(1) * frames.max(1) * size_of::<DVec3>();
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    cores.min(8).min(MOST_MEMORY / one.max(1)).max(1)
 }
 
 /// How a contender came out.
@@ -61,9 +78,12 @@ pub struct Finished {
     pub train: Evaluation,
     /// Errors on unseen frames.
     pub test: Evaluation,
+    /// Enveloping error of the best possible transforms of its proxy bones on the test frames, percent
+    /// ([`sinew_fit::limit`]); `None` for methods without proxy bones.
+    pub limit_percent: Option<f64>,
     /// Held-out predictions of leave-one-out, one a test frame; empty otherwise.
     pub held_out: Vec<Vec<DVec3>>,
-    /// Seconds for the fit to all training frames.
+    /// Seconds for the fit to all training frames, by the clock, while up to [`Rules::jobs`] fits shared the machine.
     pub fit_seconds: f64,
     /// Microseconds to pose one frame on one thread.
     pub microseconds: f64,
@@ -139,22 +159,28 @@ impl Contest {
         let examples = Arc::new(examples);
         let train = Arc::new(Bench::new(&examples, &rules.train));
         let test = Arc::new(Bench::new(&examples, &test_frames));
-        let mut entries = Vec::new();
-        let mut interrupted = false;
-        progress.stage("methods", contenders.len());
-        for contender in contenders {
-            let outcome = if interrupted {
-                None
-            } else {
-                let (contender, rules) = (contender.clone(), rules.clone());
-                let (train, test) = (Arc::clone(&train), Arc::clone(&test));
-                run_until(stop, move || enter(&contender, &rules, &train, &test))
-            };
-            interrupted |= outcome.is_none();
-            let outcome = outcome.unwrap_or_else(|| Outcome::Failed("interrupted before it was finished".into()));
-            entries.push((contender, outcome));
-            progress.step();
+        let contenders = Arc::new(contenders);
+        progress.stage("methods", contenders.iter().map(|contender| expected_cost(&contender.name)).sum());
+        let rules = Arc::new(rules);
+        let work = {
+            let (contenders, rules) = (Arc::clone(&contenders), Arc::clone(&rules));
+            move |k: usize| enter(&contenders[k], &rules, &train, &test)
+        };
+        let finished = |k: usize, outcome: &Outcome| {
+            progress.note(&finished_words(&contenders[k], outcome));
+            (0..expected_cost(&contenders[k].name)).for_each(|_| progress.step());
+        };
+        let mut outcomes = run_until(stop, contenders.len(), rules.jobs, work, finished);
+        let interrupted = outcomes.iter().any(Option::is_none);
+        for outcome in outcomes.iter_mut().flatten() {
+            if let Outcome::Finished(finished) = outcome {
+                finished.microseconds = time(&finished.model, &examples, &test_frames, rules.timing);
+            }
         }
+        let outcome =
+            |o: Option<Outcome>| o.unwrap_or_else(|| Outcome::Failed("interrupted before it was finished".into()));
+        let entries = contenders.iter().cloned().zip(outcomes.into_iter().map(outcome)).collect();
+        let rules = (*rules).clone();
         Self { examples, rules, test_frames, entries, interrupted }
     }
 
@@ -178,27 +204,71 @@ impl Contest {
     }
 }
 
-/// Runs `work` on a thread of its own until it is done, or abandons it when `stop` is set. A panic is a failure.
-fn run_until(stop: &AtomicBool, work: impl FnOnce() -> anyhow::Result<Finished> + Send + 'static) -> Option<Outcome> {
-    let (done, result) = mpsc::channel();
-    std::thread::spawn(move || {
-        let outcome = match std::panic::catch_unwind(AssertUnwindSafe(work)) {
-            Ok(Ok(finished)) => Outcome::Finished(Box::new(finished)),
-            Ok(Err(error)) => Outcome::Failed(format!("{error:#}")),
-            Err(panic) => Outcome::Failed(format!("it panicked: {}", panic_message(&*panic))),
-        };
-        // Nobody listens any more if the user interrupted.
-        let _ = done.send(outcome);
-    });
-    loop {
-        match result.recv_timeout(Duration::from_millis(50)) {
-            Ok(outcome) => return Some(outcome),
-            Err(mpsc::RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Some(Outcome::Failed("its thread ended without a result".into()));
-            }
+/// What one contender's fit costs in relation to others, as measured on the built-in arm: for the estimate of the time
+/// left, nothing else.
+fn expected_cost(name: &str) -> usize {
+    match name.split([':', '+']).next().unwrap_or(name) {
+        "rigid" | "ssd" | "dqs" => 1,
+        "as" | "mwe" | "psd" | "eigenskin" => 3,
+        "halfway" => 4,
+        "rr-full" => 6,
+        _ => 12,
+    }
+}
+
+/// The line that tells of a contender that is done.
+fn finished_words(contender: &Contender, outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed(reason) => format!("{} failed: {reason}", contender.name),
+        Outcome::Finished(f) => {
+            format!("{}: {:.2} % EE, {:.1} s", contender.name, f.test.details.measures.ee_percent, f.fit_seconds)
         }
+    }
+}
+
+/// Runs `work` for 0..`count` on `jobs` threads until all are done, or abandons those at work when `stop` is set: these
+/// and those not begun are `None`. A panic is a failure. `finished` hears of each.
+fn run_until(
+    stop: &AtomicBool,
+    count: usize,
+    jobs: usize,
+    work: impl Fn(usize) -> anyhow::Result<Finished> + Send + Sync + 'static,
+    finished: impl Fn(usize, &Outcome),
+) -> Vec<Option<Outcome>> {
+    let (done, results) = mpsc::channel();
+    let (work, next) = (Arc::new(work), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..jobs.clamp(1, count.max(1)) {
+        let (work, next, done) = (Arc::clone(&work), Arc::clone(&next), done.clone());
+        std::thread::spawn(move || {
+            loop {
+                let k = next.fetch_add(1, Ordering::Relaxed);
+                // Nobody listens any more if the user interrupted.
+                if k >= count || done.send((k, attempt(|| work(k)))).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(done);
+    let mut outcomes: Vec<Option<Outcome>> = (0..count).map(|_| None).collect();
+    loop {
+        match results.recv_timeout(Duration::from_millis(50)) {
+            Ok((k, outcome)) => {
+                finished(k, &outcome);
+                outcomes[k] = Some(outcome);
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+            // Interrupted, or all threads are through.
+            Err(_) => return outcomes,
+        }
+    }
+}
+
+fn attempt(work: impl FnOnce() -> anyhow::Result<Finished>) -> Outcome {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(finished)) => Outcome::Finished(Box::new(finished)),
+        Ok(Err(error)) => Outcome::Failed(format!("{error:#}")),
+        Err(panic) => Outcome::Failed(format!("it panicked: {}", panic_message(&*panic))),
     }
 }
 
@@ -206,7 +276,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("?")
 }
 
-/// Fits, measures and times one contender.
+/// Fits and measures one contender; it is timed later.
 fn enter(contender: &Contender, rules: &Rules, train: &Bench, test: &Bench) -> anyhow::Result<Finished> {
     let examples = &*train.examples;
     let start = Instant::now();
@@ -221,9 +291,18 @@ fn enter(contender: &Contender, rules: &Rules, train: &Bench, test: &Bench) -> a
             (test.evaluate(&predicted), predicted)
         }
     };
-    let microseconds = time(&model, examples, &test.frames, rules.timing);
-    let file_bytes = model.to_bytes().len();
-    Ok(Finished { model, report, train: on_train, test: on_test, held_out, fit_seconds, microseconds, file_bytes })
+    let limit_percent = sinew_fit::limit::limit(&model, examples, &test.frames).map(|best| test.ee_percent(&best));
+    Ok(Finished {
+        file_bytes: model.to_bytes().len(),
+        model,
+        report,
+        train: on_train,
+        test: on_test,
+        limit_percent,
+        held_out,
+        fit_seconds,
+        microseconds: 0.0,
+    })
 }
 
 fn fit(examples: &Examples, method: &Method, frames: &[usize]) -> anyhow::Result<Fitted> {

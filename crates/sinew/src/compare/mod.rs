@@ -1,6 +1,6 @@
 //! Every method on the same examples: fit, measure, time, and tell. `sinew compare` and `sinew demo` are built on it.
 //!
-//! [`contest`] fits and measures one method after the other, each with all threads, so that fit times mean something;
+//! [`contest`] fits and measures several methods side by side and times them one by one;
 //! [`results`] is what machines read; [`page`] is what people read; [`advice`] puts it into words.
 
 pub mod advice;

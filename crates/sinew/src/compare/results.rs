@@ -35,6 +35,7 @@ fn entry(contender: &Contender, outcome: &Outcome) -> Value {
                 "status": "ok",
                 "train": finished.train.details,
                 "test": finished.test.details,
+                "limit_ee_percent": finished.limit_percent,
                 "test_frame_rms_percent": finished.test.frame_rms_percent,
                 "bytes": cost.bytes,
                 "file_bytes": finished.file_bytes,
@@ -49,28 +50,29 @@ fn entry(contender: &Contender, outcome: &Outcome) -> Value {
 }
 
 /// A column of the CSV and of tables: its name, and its value for a finished contender.
-type Column = (&'static str, fn(&Finished) -> f64);
+type Column = (&'static str, fn(&Finished) -> Option<f64>);
 
 const COLUMNS: &[Column] = &[
-    ("train_ee_percent", |f| f.train.details.measures.ee_percent),
-    ("test_ee_percent", |f| f.test.details.measures.ee_percent),
-    ("test_spread_percent", |f| f.test.details.spread_percent),
-    ("test_e_rms", |f| f.test.details.measures.e_rms),
-    ("test_kg_percent", |f| f.test.details.kg_percent),
-    ("test_max_percent", |f| f.test.details.measures.max_percent),
-    ("test_p95_percent", |f| f.test.details.measures.p95_percent),
-    ("test_surface_mean_percent", |f| f.test.details.surface_mean_percent),
-    ("test_hausdorff_percent", |f| f.test.details.hausdorff_percent),
-    ("test_normal_mean_degrees", |f| f.test.details.measures.normal_mean_degrees),
-    ("test_volume_mean_percent", |f| f.test.details.volume_mean_percent),
-    ("test_sted", |f| f.test.details.sted),
-    ("bytes", |f| f.model.cost().bytes as f64),
-    ("flops", |f| f.model.cost().flops as f64),
-    ("microseconds", |f| f.microseconds),
-    ("fit_seconds", |f| f.fit_seconds),
+    ("train_ee_percent", |f| Some(f.train.details.measures.ee_percent)),
+    ("test_ee_percent", |f| Some(f.test.details.measures.ee_percent)),
+    ("limit_ee_percent", |f| f.limit_percent),
+    ("test_spread_percent", |f| Some(f.test.details.spread_percent)),
+    ("test_e_rms", |f| Some(f.test.details.measures.e_rms)),
+    ("test_kg_percent", |f| Some(f.test.details.kg_percent)),
+    ("test_max_percent", |f| Some(f.test.details.measures.max_percent)),
+    ("test_p95_percent", |f| Some(f.test.details.measures.p95_percent)),
+    ("test_surface_mean_percent", |f| Some(f.test.details.surface_mean_percent)),
+    ("test_hausdorff_percent", |f| Some(f.test.details.hausdorff_percent)),
+    ("test_normal_mean_degrees", |f| Some(f.test.details.measures.normal_mean_degrees)),
+    ("test_volume_mean_percent", |f| Some(f.test.details.volume_mean_percent)),
+    ("test_sted", |f| Some(f.test.details.sted)),
+    ("bytes", |f| Some(f.model.cost().bytes as f64)),
+    ("flops", |f| Some(f.model.cost().flops as f64)),
+    ("microseconds", |f| Some(f.microseconds)),
+    ("fit_seconds", |f| Some(f.fit_seconds)),
 ];
 
-/// One line a method; failed ones have empty cells.
+/// One line a method; failed ones and measures that a method has not have empty cells.
 pub fn csv(contest: &Contest) -> String {
     let mut text = String::from("method,status");
     for (name, _) in COLUMNS {
@@ -84,7 +86,8 @@ pub fn csv(contest: &Contest) -> String {
             Outcome::Finished(finished) => {
                 text.push_str(",ok");
                 for (_, value) in COLUMNS {
-                    text.push_str(&format!(",{}", value(finished)));
+                    text.push(',');
+                    text.push_str(&value(finished).map_or(String::new(), |value| value.to_string()));
                 }
             }
             Outcome::Failed(_) => {

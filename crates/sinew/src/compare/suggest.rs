@@ -159,18 +159,37 @@ fn describe(examples: &Examples, state: &[JointState], trained: &[Vec<JointState
     named.join(", ")
 }
 
-/// "forearm bent 112° (past all training poses) and twisted +40°".
+/// "forearm past 95° (to 112°) with a turn of +40° about its length".
 fn words(name: &str, state: JointState, b: usize, trained: &[Vec<JointState>]) -> String {
     let most = trained.iter().map(|pose| pose[b].bend).fold(0.0, f64::max);
-    let past = if state.bend > most + 0.09 { ", past all training poses," } else { "" };
-    let bend = format!("bent {:.0}°{past}", state.bend.to_degrees());
-    let twist = format!("twisted {:+.0}°", state.twist.to_degrees());
-    match (state.bend > 0.09, state.twist.abs() > 0.09) {
-        (true, true) => format!("{name} {bend} and {twist}"),
+    let (bent, turned) = (state.bend > 0.09, state.twist.abs() > 0.09);
+    let bend = bend_words(state.bend, most);
+    let turn = turn_words(state.twist);
+    match (bent, turned) {
+        (true, true) => format!("{name} {bend} with {turn}"),
         (true, false) => format!("{name} {bend}"),
-        (false, true) => format!("{name} {twist}"),
+        (false, true) => format!("{name} straight with {turn}"),
         (false, false) => format!("{name} straight"),
     }
+}
+
+/// "past 95° (to 112°)" beyond what was trained, "bent to 60°" within.
+fn bend_words(bend: f64, most: f64) -> String {
+    let degrees = bend.to_degrees();
+    // Five degrees: less is not a new range.
+    if bend > most + 0.09 && most > 0.09 {
+        return format!("past {:.0}° (to {degrees:.0}°)", most.to_degrees());
+    }
+    if bend > most + 0.09 {
+        format!("bent, to {degrees:.0}°; it never is yet")
+    } else {
+        format!("bent to {degrees:.0}°")
+    }
+}
+
+/// "a turn of +40° about its length".
+fn turn_words(twist: f64) -> String {
+    format!("a turn of {:+.0}° about its length", twist.to_degrees())
 }
 
 /// The corners of joint `b`'s trained range: its largest bend with its twist at either end, in the pose that bends it
@@ -193,7 +212,7 @@ fn corners(
         let mut state = most.clone();
         let rotation = most[b].rotation * DQuat::from_axis_angle(axes[b], twist - most[b].twist);
         state[b] = split(rotation, axes[b]);
-        (state, format!("{name} bent {:.0}° while twisted {:+.0}°", most[b].bend.to_degrees(), twist.to_degrees()))
+        (state, format!("{name} bent to {:.0}° with {}", most[b].bend.to_degrees(), turn_words(twist)))
     };
     vec![corner(low), corner(high)]
 }
@@ -211,6 +230,21 @@ mod tests {
         // 1e-12: rounding of angles near one.
         assert!((state.bend - 1.1).abs() < 1e-12, "{state:?}");
         assert!((state.twist + 0.4).abs() < 1e-12, "{state:?}");
+    }
+
+    #[test]
+    fn a_pose_is_told_by_bend_and_turn() {
+        let state = |bend: f64, twist: f64| JointState {
+            rotation: DQuat::IDENTITY,
+            bend: bend.to_radians(),
+            twist: twist.to_radians(),
+        };
+        let trained = [vec![state(110.0, 0.0)]];
+        let check = |bend, twist, expected| assert_eq!(words("elbow", state(bend, twist), 0, &trained), expected);
+        check(125.0, -40.0, "elbow past 110° (to 125°) with a turn of -40° about its length");
+        check(80.0, 0.0, "elbow bent to 80°");
+        check(0.0, 30.0, "elbow straight with a turn of +30° about its length");
+        assert_eq!(words("knee", state(30.0, 0.0), 0, &[vec![state(0.0, 0.0)]]), "knee bent, to 30°; it never is yet");
     }
 
     #[test]

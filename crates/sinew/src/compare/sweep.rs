@@ -9,7 +9,8 @@ use sinew_examples::Examples;
 use sinew_fit::methods::animation_space::AsParams;
 use sinew_fit::methods::multi_weight::MweParams;
 use sinew_fit::methods::rr::RrParams;
-use sinew_fit::{Method, Training};
+use sinew_fit::methods::rr::refine::RefineParams;
+use sinew_fit::{Method, Progress, Training};
 
 use super::charts::{self, Axis, Series, series_colour};
 use super::contest::{Contender, Contest};
@@ -30,8 +31,23 @@ struct Sweep<'a> {
     stop: &'a AtomicBool,
 }
 
-/// The section of the page. Each fit is measured on the contest's own frames.
-pub fn section(contest: &Contest, contenders: &[Contender], stop: &AtomicBool) -> String {
+/// The sweeps as a page shows them and as machines read them.
+pub struct Sweeps {
+    /// A section of the page.
+    pub html: String,
+    /// `[{"sweep", "curves": [{"name", "points": [{"value", "train_ee_percent", "test_ee_percent"}]}]}]`, and the surface of
+    /// multi-weight enveloping with its two parameters.
+    pub json: serde_json::Value,
+}
+
+/// A sweep's figure and its numbers.
+struct Figure {
+    html: String,
+    json: serde_json::Value,
+}
+
+/// Every sweep that the contenders allow. Each fit is measured on the contest's own frames; `progress` hears of each sweep.
+pub fn sweeps(contest: &Contest, contenders: &[Contender], stop: &AtomicBool, progress: &dyn Progress) -> Sweeps {
     let examples = &contest.examples;
     let sweep = Sweep {
         train: &contest.rules.train,
@@ -39,23 +55,30 @@ pub fn section(contest: &Contest, contenders: &[Contender], stop: &AtomicBool) -
         test_bench: Bench::new(examples, &contest.test_frames),
         stop,
     };
-    let mut figures = vec![sweep.poses(contenders)];
     let has = |name: &str| contenders.iter().any(|contender| contender.name == name);
-    if has("as") {
-        figures.push(sweep.animation_space());
-    }
-    if has("mwe") {
-        figures.push(sweep.multi_weight());
-    }
-    if has("rr") {
-        figures.push(sweep.proxies());
+    let wanted: [(bool, &dyn Fn() -> Figure); 5] = [
+        (true, &|| sweep.poses(contenders)),
+        (has("as"), &|| sweep.animation_space()),
+        (has("mwe"), &|| sweep.multi_weight()),
+        (has("rr"), &|| sweep.proxies()),
+        (has("rr"), &|| sweep.refinement()),
+    ];
+    progress.stage("sweeps", wanted.iter().filter(|w| w.0).count());
+    let mut figures = Vec::new();
+    for (_, make) in wanted.iter().filter(|w| w.0) {
+        figures.push(make());
+        progress.step();
     }
     let note = if contest.rules.test.is_none() {
         "<p class=\"note\">Without test frames the solid lines are on the training poses too.</p>"
     } else {
         ""
     };
-    format!("<h2>Sweeps</h2>\n<div class=\"charts\">{}</div>\n{note}", figures.concat())
+    let html: String = figures.iter().map(|figure| figure.html.as_str()).collect();
+    Sweeps {
+        html: format!("<h2>Sweeps</h2>\n<div class=\"charts\">{html}</div>\n{note}"),
+        json: figures.into_iter().map(|figure| figure.json).collect(),
+    }
 }
 
 impl Sweep<'_> {
@@ -77,7 +100,7 @@ impl Sweep<'_> {
     }
 
     /// Every method, fitted to more and more of the training poses.
-    fn poses(&self, contenders: &[Contender]) -> String {
+    fn poses(&self, contenders: &[Contender]) -> Figure {
         let counts: Vec<usize> =
             [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64].into_iter().filter(|&n| n < self.train.len()).collect();
         let counts: Vec<usize> = counts.into_iter().chain([self.train.len()]).collect();
@@ -103,7 +126,7 @@ impl Sweep<'_> {
         figure("Error against the number of training poses, evenly chosen", "training poses", true, &curves, false)
     }
 
-    fn animation_space(&self) -> String {
+    fn animation_space(&self) -> Figure {
         let values: Vec<f64> = (-8..=0).step_by(2).map(|k| 10_f64.powi(k)).collect();
         let lambda = self.curve("λ (toward skinning)", &values, |value| {
             Method::AnimationSpace(AsParams { lambda: Some(value), ..AsParams::default() })
@@ -115,7 +138,7 @@ impl Sweep<'_> {
     }
 
     /// The surface over both parameters.
-    fn multi_weight(&self) -> String {
+    fn multi_weight(&self) -> Figure {
         let scales: Vec<f64> = (-5..=0).map(|k| 10_f64.powi(k)).collect();
         let thresholds: Vec<f64> = [1e-7, 1e-5, 1e-3, 1e-1].to_vec();
         let mut values = Vec::new();
@@ -128,20 +151,38 @@ impl Sweep<'_> {
         }
         let title = "Multi-weight enveloping: test EE % over its two parameters";
         let svg = charts::surface(title, ("scale factor s_f", &scales), ("variance dropped", &thresholds), &values);
-        format!("<figure class=\"chart\">{svg}<figcaption>{title}</figcaption></figure>")
+        Figure {
+            html: format!("<figure class=\"chart\">{svg}<figcaption>{title}</figcaption></figure>"),
+            // A failed fit is null.
+            json: serde_json::json!({
+                "sweep": "mwe scale factor and variance dropped",
+                "scale_factors": scales,
+                "variance_thresholds": thresholds,
+                "test_ee_percent": values.chunks(scales.len()).collect::<Vec<_>>(),
+            }),
+        }
     }
 
-    fn proxies(&self) -> String {
+    fn proxies(&self) -> Figure {
         let values = [5.0, 10.0, 20.0, 40.0, 80.0];
         let curve = self.curve("rr", &values, |value| {
             Method::RotationalRegression(RrParams { proxy_bones: Some(value as usize), ..RrParams::default() })
         });
         figure("Rotational regression: error against the number of proxy bones", "proxy bones", true, &[curve], true)
     }
+
+    fn refinement(&self) -> Figure {
+        let values = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0];
+        let curve = self.curve("rr", &values, |value| {
+            let refine = RefineParams { ridge: Some(value), ..RefineParams::default() };
+            Method::RotationalRegression(RrParams { refine: Some(refine), ..RrParams::default() })
+        });
+        figure("Rotational regression: error against the ridge of its refinement", "ridge λ", true, &[curve], true)
+    }
 }
 
 /// A chart of curves: test error solid, and the training error thin if asked.
-fn figure(title: &str, label: &str, log: bool, curves: &[Curve], with_train: bool) -> String {
+fn figure(title: &str, label: &str, log: bool, curves: &[Curve], with_train: bool) -> Figure {
     let mut series = Vec::new();
     for (k, curve) in curves.iter().enumerate() {
         let colour = series_colour(if curves.len() == 1 { 5 } else { k });
@@ -163,8 +204,13 @@ fn figure(title: &str, label: &str, log: bool, curves: &[Curve], with_train: boo
         })
         .collect();
     let train = if with_train { " Thick: unseen poses; thin: training poses." } else { "" };
-    format!(
+    let html = format!(
         "<figure class=\"chart\">{}<div class=\"legend\">{chips}</div><figcaption>{title}.{train}</figcaption></figure>",
         charts::lines(title, &x, &y, &series)
-    )
+    );
+    let point = |&(value, train, test): &(f64, f64, f64)| serde_json::json!({"value": value, "train_ee_percent": train, "test_ee_percent": test});
+    let curve = |curve: &Curve| serde_json::json!({"name": curve.name, "points": curve.points.iter().map(point).collect::<Vec<_>>()});
+    let json =
+        serde_json::json!({"sweep": label, "title": title, "curves": curves.iter().map(curve).collect::<Vec<_>>()});
+    Figure { html, json }
 }

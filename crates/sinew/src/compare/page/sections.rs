@@ -35,7 +35,10 @@ pub fn costs(contest: &Contest) -> String {
     let chart = |title: &str, label: &str, cost: fn(&Finished) -> f64| {
         let all = finished(contest);
         let x = Axis::over(label, true, all.iter().map(|(_, _, f)| cost(f)));
-        let y = Axis::over("test EE, %", false, all.iter().map(|(_, _, f)| error(f)));
+        // Methods that differ by more than a factor of eight are told apart on a logarithmic scale only.
+        let (least, most) =
+            all.iter().map(|a| error(a.2)).fold((f64::INFINITY, 0.0_f64), |(l, m), e| (l.min(e), m.max(e)));
+        let y = Axis::over("test EE, %", least > 0.0 && most > 8.0 * least, all.iter().map(|(_, _, f)| error(f)));
         let series: Vec<Series> = all
             .iter()
             .map(|&(index, name, f)| Series {
