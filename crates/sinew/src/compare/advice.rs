@@ -167,11 +167,11 @@ fn limited(contest: &Contest) -> Option<String> {
 /// limit above 0.7 of the error is more than half of it.
 fn limit_words(name: &str, error: f64, limit: f64) -> String {
     let advice = if limit > 0.7 * error {
-        "Most of what remains is how finely the proxy bones can draw: more proxy bones (--proxies) would help, more poses little."
+        "Most of what remains is how finely the proxy bones can draw: more proxy bones (--proxy-bones) would help, more poses little."
     } else if limit < 0.5 * error {
         "Most of what remains is prediction: more training poses would help, more proxy bones little; `sinew suggest` says which poses."
     } else {
-        "Both more training poses and more proxy bones (--proxies) would help."
+        "Both more training poses and more proxy bones (--proxy-bones) would help."
     };
     format!(
         "With the best possible transforms for each unseen pose the proxy bones of {name} would leave {limit:.1} % (the limit) instead of {error:.1} %. {advice}"
@@ -204,7 +204,9 @@ mod tests {
     #[test]
     fn the_limit_says_what_would_help() {
         assert!(limit_words("rr", 10.0, 2.0).contains("more training poses would help"));
-        assert!(limit_words("rr", 10.0, 9.0).contains("more proxy bones (--proxies) would help, more poses little"));
+        assert!(
+            limit_words("rr", 10.0, 9.0).contains("more proxy bones (--proxy-bones) would help, more poses little")
+        );
         assert!(limit_words("rr", 10.0, 6.0).contains("Both"));
     }
 
