@@ -10,6 +10,7 @@ use crate::methods::multi_weight::{self, MweParams};
 use crate::methods::psd::PsdParams;
 use crate::methods::rr::full::{self, FullParams};
 use crate::methods::rr::{self, RrParams};
+use crate::methods::scape::{self, ScapeParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
 use crate::{exercised, to_model};
@@ -31,6 +32,8 @@ pub enum Method {
     RotationalRegression(RrParams),
     /// Rotational regression with a predictor for every triangle.
     FullRotationalRegression(FullParams),
+    /// SCAPE's linear prediction of every triangle's gradient.
+    Scape(ScapeParams),
     /// Pose-space deformation.
     Psd(PsdParams),
     /// EigenSkin.
@@ -128,6 +131,12 @@ pub const METHODS: &[MethodInfo] = &[
         summary: "rotational regression with a predictor for every triangle and a Poisson solve; slow, a yardstick",
         default: || Method::FullRotationalRegression(FullParams::default()),
     },
+    MethodInfo {
+        name: "scape",
+        title: "SCAPE",
+        summary: "SCAPE: every triangle's gradient linear in two joints' rotations, and a Poisson solve; slow, a yardstick",
+        default: || Method::Scape(ScapeParams::default()),
+    },
 ];
 
 impl Method {
@@ -148,6 +157,7 @@ impl Method {
             Self::MultiWeight(_) => "mwe",
             Self::RotationalRegression(_) => "rr",
             Self::FullRotationalRegression(_) => "rr-full",
+            Self::Scape(_) => "scape",
             Self::Psd(_) => "psd",
             Self::EigenSkin(_) => "eigenskin",
             Self::HalfWay(_) => "halfway",
@@ -214,6 +224,11 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             let skin = ssd::fit(training, &SsdParams::default(), progress)?;
             let fit = full::fit(training, &skin, params, &mut report, progress)?;
             (skin, Deformer::FullGradients(to_model::full_gradients(&fit)))
+        }
+        Method::Scape(params) => {
+            let skin = ssd::fit(training, &SsdParams::default(), progress)?;
+            let fit = scape::fit(training, &skin, params, &mut report, progress)?;
+            (skin, Deformer::FullGradients(to_model::linear_gradients(&fit)))
         }
     };
     report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));

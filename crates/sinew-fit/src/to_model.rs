@@ -10,7 +10,9 @@ use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;
 use crate::methods::rr::RrFit;
 use crate::methods::rr::full::FullFit;
+use crate::methods::rr::poisson::Poisson;
 use crate::methods::rr::predictor::{COLUMNS, FEATURES, JOINTS, Predictor};
+use crate::methods::scape::ScapeFit;
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training};
 
@@ -137,19 +139,39 @@ pub fn rotational_regression(fit: &RrFit) -> deform::RotationalRegression {
 /// Full rotational regression: first-order predictors and the factor in the order of elimination.
 #[must_use]
 pub fn full_gradients(fit: &FullFit) -> deform::FullGradients {
-    let index = |i: usize| u32::try_from(i).expect("fewer than 2³² entries");
-    let indices = |list: &[usize]| list.iter().map(|&i| index(i)).collect::<Vec<u32>>();
-    let factor = &fit.poisson.factor;
     deform::FullGradients {
         ranges: joint_ranges(&fit.joints),
-        predictors: first_order_predictors(&fit.predictors),
-        factor: deform::PoissonFactor {
-            vertices: factor.order.iter().map(|&unknown| index(fit.poisson.free[unknown])).collect(),
-            starts: indices(&factor.starts),
-            rows: indices(&factor.rows),
-            values: factor.values.clone(),
-            diagonal: factor.diagonal.clone(),
-        },
+        predictors: deform::TrianglePredictors::Rotational(first_order_predictors(&fit.predictors)),
+        factor: poisson_factor(&fit.poisson),
+    }
+}
+
+/// SCAPE: nine linear predictors a triangle and the factor in the order of elimination.
+#[must_use]
+pub fn linear_gradients(fit: &ScapeFit) -> deform::FullGradients {
+    let bone = |b: usize| u16::try_from(b).expect("a model has at most 65,536 joints");
+    let entries = fit.predictors.iter().flat_map(|p| p.entries.as_flattened());
+    deform::FullGradients {
+        ranges: joint_ranges(&fit.joints),
+        predictors: deform::TrianglePredictors::Linear(deform::LinearGradients {
+            frames: fit.predictors.iter().map(|p| bone(p.part)).collect(),
+            joints: fit.predictors.iter().flat_map(|p| p.joints).map(bone).collect(),
+            entries: entries.map(|&a| a as f32).collect(),
+        }),
+        factor: poisson_factor(&fit.poisson),
+    }
+}
+
+fn poisson_factor(poisson: &Poisson) -> deform::PoissonFactor {
+    let index = |i: usize| u32::try_from(i).expect("fewer than 2³² entries");
+    let indices = |list: &[usize]| list.iter().map(|&i| index(i)).collect::<Vec<u32>>();
+    let factor = &poisson.factor;
+    deform::PoissonFactor {
+        vertices: factor.order.iter().map(|&unknown| index(poisson.free[unknown])).collect(),
+        starts: indices(&factor.starts),
+        rows: indices(&factor.rows),
+        values: factor.values.clone(),
+        diagonal: factor.diagonal.clone(),
     }
 }
 

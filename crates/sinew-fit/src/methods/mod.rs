@@ -7,4 +7,5 @@ pub mod influence_sets;
 pub mod multi_weight;
 pub mod psd;
 pub mod rr;
+pub mod scape;
 pub mod ssd;

@@ -1,10 +1,10 @@
 //! Gradients of every triangle, and vertices from them by the Poisson equation of the whole mesh (Wang, thesis 2007,
-//! chapters 2 and 3). The equation's matrix was factored by the fit; a frame is a prediction a triangle and a
+//! chapters 2 and 3; Anguelov et al., "SCAPE", 2005, with a linear predictor). The equation's matrix was factored by the fit; a frame is a prediction a triangle and a
 //! back-substitution. In f64: over thousands of vertices f32 would lose what the gradients gained.
 
-use glam::{DMat3, DVec3, Vec3};
+use glam::{DMat3, DVec3, Mat3A, Vec3};
 
-use super::{Cost, GradientPredictors, Scratch};
+use super::{Cost, GradientPredictors, LinearGradients, Scratch};
 use crate::character::check_indices;
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{JointRanges, JointRotations};
@@ -27,13 +27,22 @@ pub struct PoissonFactor {
     pub diagonal: Vec<f64>,
 }
 
+/// What predicts the triangles' gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrianglePredictors {
+    /// A rotation's logarithm and a stretch (rotational regression).
+    Rotational(GradientPredictors),
+    /// All nine entries (SCAPE).
+    Linear(LinearGradients),
+}
+
 /// The full model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullGradients {
     /// The joints' trained ranges and branch references.
     pub ranges: JointRanges,
     /// A predictor for every triangle, (F).
-    pub predictors: GradientPredictors,
+    pub predictors: TrianglePredictors,
     /// The factored Poisson equation.
     pub factor: PoissonFactor,
 }
@@ -54,7 +63,15 @@ pub(crate) struct FullScratch {
 }
 
 impl FullGradients {
-    pub(crate) const KIND: &'static str = "full-gradients";
+    pub(crate) const ROTATIONAL: &'static str = "full-gradients";
+    pub(crate) const LINEAR: &'static str = "linear-gradients";
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.predictors {
+            TrianglePredictors::Rotational(_) => Self::ROTATIONAL,
+            TrianglePredictors::Linear(_) => Self::LINEAR,
+        }
+    }
 
     pub(crate) fn check(&self, character: &Character) -> Result<(), ModelError> {
         let factor = &self.factor;
@@ -169,10 +186,15 @@ impl FullGradients {
         writer.f64("factor.diagonal", &[factor.diagonal.len()], &factor.diagonal);
     }
 
-    pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
+    /// Reads a model of `kind`, [`Self::ROTATIONAL`] or [`Self::LINEAR`].
+    pub(crate) fn read(kind: &str, reader: &TensorReader) -> Result<Self, ModelError> {
         Ok(Self {
             ranges: JointRanges::read("ranges", reader)?,
-            predictors: GradientPredictors::read("predictors", reader)?,
+            predictors: if kind == Self::LINEAR {
+                TrianglePredictors::Linear(LinearGradients::read("predictors", reader)?)
+            } else {
+                TrianglePredictors::Rotational(GradientPredictors::read("predictors", reader)?)
+            },
             factor: PoissonFactor {
                 vertices: reader.u32("factor.vertices", &[None])?,
                 starts: reader.u32("factor.starts", &[None])?,
@@ -181,6 +203,52 @@ impl FullGradients {
                 diagonal: reader.f64("factor.diagonal", &[None])?,
             },
         })
+    }
+}
+
+impl TrianglePredictors {
+    /// The number of predictors, F.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Rotational(p) => p.len(),
+            Self::Linear(p) => p.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The gradient of triangle `k` in the root's frame.
+    fn gradient(&self, k: usize, joints: &JointRotations) -> Mat3A {
+        match self {
+            Self::Rotational(p) => p.gradient(k, joints),
+            Self::Linear(p) => p.gradient(k, joints),
+        }
+    }
+
+    fn check(&self, name: &str, character: &Character) -> Result<(), ModelError> {
+        match self {
+            Self::Rotational(p) => p.check(name, character),
+            Self::Linear(p) => p.check(name, character),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        match self {
+            Self::Rotational(p) => p.cost(),
+            Self::Linear(p) => p.cost(),
+        }
+    }
+
+    fn write(&self, name: &str, writer: &mut TensorWriter) {
+        match self {
+            Self::Rotational(p) => p.write(name, writer),
+            Self::Linear(p) => p.write(name, writer),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod full_gradients;
 mod gradients;
 mod half_way;
 mod linear_blend;
+mod linear_gradients;
 mod multi_weight;
 mod rotational_regression;
 
@@ -17,10 +18,11 @@ pub use animation_space::AnimationSpace;
 pub use block_rows::BlockRows;
 pub use dual_quaternion::DualQuaternion;
 pub(crate) use dual_quaternion::to_dual;
-pub use full_gradients::{FullGradients, PoissonFactor};
+pub use full_gradients::{FullGradients, PoissonFactor, TrianglePredictors};
 pub use gradients::GradientPredictors;
 pub use half_way::{ExtraJoint, HalfWay};
 pub use linear_blend::LinearBlend;
+pub use linear_gradients::LinearGradients;
 pub use multi_weight::MultiWeight;
 pub(crate) use rotational_regression::Prepared as PreparedRegression;
 pub use rotational_regression::RotationalRegression;
@@ -91,7 +93,7 @@ impl Deformer {
             Self::MultiWeight(_) => MultiWeight::KIND,
             Self::HalfWay(_) => HalfWay::KIND,
             Self::RotationalRegression(_) => RotationalRegression::KIND,
-            Self::FullGradients(_) => FullGradients::KIND,
+            Self::FullGradients(d) => d.kind(),
         }
     }
 
@@ -192,7 +194,9 @@ impl Deformer {
             MultiWeight::KIND => MultiWeight::read(reader).map(Self::MultiWeight),
             HalfWay::KIND => HalfWay::read(reader).map(Self::HalfWay),
             RotationalRegression::KIND => RotationalRegression::read(reader).map(Self::RotationalRegression),
-            FullGradients::KIND => FullGradients::read(reader).map(Self::FullGradients),
+            FullGradients::ROTATIONAL | FullGradients::LINEAR => {
+                FullGradients::read(kind, reader).map(Self::FullGradients)
+            }
             other => Err(ModelError::Format(format!("it uses the method `{other}`, which this program does not know"))),
         }
     }

@@ -67,7 +67,11 @@ pub fn fit(
 }
 
 /// Factors the equation; vertices that no triangle with two corners determines are held as well.
-fn factor(training: &Training, triangles: &RestTriangles, near_rigid: &mut NearRigid) -> Result<Poisson, FitError> {
+pub(crate) fn factor(
+    training: &Training,
+    triangles: &RestTriangles,
+    near_rigid: &mut NearRigid,
+) -> Result<Poisson, FitError> {
     for v in 0..training.vertex_count() {
         if triangles.topology().vertex_vertices.row(v).is_empty() {
             near_rigid.fixed[v] = true;

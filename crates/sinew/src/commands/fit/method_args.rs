@@ -50,8 +50,8 @@ impl MethodArgs {
                     anyhow::bail!("write `--method rr --correct …` to change the method under the correction")
                 }
                 Method::Rigid => anyhow::bail!("--influences means nothing to `rigid`, which has one bone a vertex"),
-                Method::FullRotationalRegression(_) => {
-                    anyhow::bail!("--influences means nothing to `rr-full`, which solves for its vertices")
+                Method::FullRotationalRegression(_) | Method::Scape(_) => {
+                    anyhow::bail!("--influences means nothing to `{}`, which solves for its vertices", self.method)
                 }
             }
         }
