@@ -74,8 +74,8 @@ const KEPT: usize = 12;
 pub fn rotational_regression(character: &Character, proxies: usize) -> RotationalRegression {
     let bones = character.bones.len();
     let bone_of = |p: usize| (p * bones / proxies) as u16;
-    let near = |p: usize, limit: usize| (0..KEPT).map(move |k| ((p + k) % limit) as u16);
-    let starts: Vec<u32> = (0..=proxies).map(|p| (p * KEPT) as u32).collect();
+    let near = |p: usize, limit: usize| (0..KEPT.min(limit)).map(move |k| ((p + k) % limit) as u16);
+    let starts = |limit: usize| (0..=proxies).map(|p| (p * KEPT.min(limit)) as u32).collect();
     let share = 1.0 / KEPT as f32;
     let identity = |r: usize, c: usize| if r == c { share } else { 0.0 };
     let mut skin = character.skin.clone();
@@ -98,14 +98,17 @@ pub fn rotational_regression(character: &Character, proxies: usize) -> Rotationa
             stretch: vec![0.01; proxies * 6 * 19],
         },
         c1: BlockRows {
-            starts: starts.clone(),
+            starts: starts(proxies),
             columns: (0..proxies).flat_map(|p| near(p, proxies)).collect(),
-            blocks: vec![std::array::from_fn(|r| std::array::from_fn(|c| identity(r, c))); proxies * KEPT],
+            blocks: vec![std::array::from_fn(|r| std::array::from_fn(|c| identity(r, c))); proxies * KEPT.min(proxies)],
         },
         c2: BlockRows {
-            starts,
+            starts: starts(bones),
             columns: (0..proxies).flat_map(|p| near(bone_of(p) as usize, bones)).collect(),
-            blocks: vec![std::array::from_fn(|r| std::array::from_fn(|c| 0.1 * identity(r, c))); proxies * KEPT],
+            blocks: vec![
+                std::array::from_fn(|r| std::array::from_fn(|c| 0.1 * identity(r, c)));
+                proxies * KEPT.min(bones)
+            ],
         },
         skin,
     }

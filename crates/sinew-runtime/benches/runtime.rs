@@ -16,12 +16,21 @@ fn main() {
     let regression = |character: &Character, proxies| {
         Deformer::RotationalRegression(synthetic::rotational_regression(character, proxies))
     };
-    print("ssd", &creature, Deformer::LinearBlend(LinearBlend));
-    print("rr, 60 proxy bones", &creature, regression(&creature, 60));
-    print("rr, 30 proxy bones", &elbow, regression(&elbow, 30));
-    print("as", &creature, Deformer::AnimationSpace(points));
-    print("mwe", &creature, Deformer::MultiWeight(entries));
-    methods_by_influences();
+    // `cargo bench … -- rr` measures what begins with `rr` only.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let cases = [
+        ("ssd", &creature, Deformer::LinearBlend(LinearBlend)),
+        ("rr, 60 proxy bones", &creature, regression(&creature, 60)),
+        ("rr, 30 proxy bones", &elbow, regression(&elbow, 30)),
+        ("as", &creature, Deformer::AnimationSpace(points)),
+        ("mwe", &creature, Deformer::MultiWeight(entries)),
+    ];
+    for (name, character, deformer) in cases.into_iter().filter(|case| case.0.starts_with(&wanted)) {
+        print(name, character, deformer);
+    }
+    if "table".starts_with(&wanted) {
+        methods_by_influences();
+    }
 }
 
 fn model(name: &str, character: &Character, deformer: Deformer) -> Model {

@@ -6,12 +6,14 @@ use glam::Affine3A;
 
 use crate::bounds::{Aabb, Bounds};
 use crate::correction::CorrectionScratch;
-use crate::deform::{PreparedRegression, Scratch};
+use crate::deform::Scratch;
 use crate::kernel::blend::{self, BlendSkin};
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
+use crate::kernel::regress::Regression;
 use crate::kernel::{Discard, Matrix, Put, Scatter};
 use crate::plan::{Palette, Plan};
+use crate::posed::nearest_rotation;
 use crate::{Correction, Deformer, Model, PosedSkeleton};
 
 /// What an evaluator is prepared for.
@@ -44,8 +46,8 @@ pub struct Evaluator<'model> {
     pub(crate) model: &'model Model,
     options: Options,
     plan: Arc<Plan>,
-    /// Rotational regression laid out for its kernels.
-    prepared: Option<Arc<PreparedRegression>>,
+    /// Rotational regression laid out for its kernel.
+    regression: Option<Arc<Regression>>,
     normals: Option<Normals>,
     pub(crate) posed: PosedSkeleton,
     pub(crate) scratch: Scratch,
@@ -78,9 +80,12 @@ impl<'model> Evaluator<'model> {
     pub fn with(model: &'model Model, options: Options) -> Self {
         let character = &model.character;
         let plan = if options.instructions == Instructions::Plain { Plan::Direct } else { Plan::new(model) };
-        let prepared = match &model.deformer {
+        let mut scratch = model.deformer.scratch(character);
+        let regression = match &model.deformer {
             Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
-                Some(Arc::new(d.prepared()))
+                let regression = Regression::new(d, character);
+                scratch.regression = regression.room();
+                Some(Arc::new(regression))
             }
             _ => None,
         };
@@ -88,10 +93,10 @@ impl<'model> Evaluator<'model> {
         Self {
             model,
             options,
-            prepared,
+            regression,
             normals,
             posed: PosedSkeleton::new(character),
-            scratch: model.deformer.scratch(character),
+            scratch,
             correction_scratch: model.correction.as_ref().map(Correction::scratch).unwrap_or_default(),
             matrices: vec![Matrix::default(); palette_len(model)],
             #[cfg(feature = "rayon")]
@@ -132,14 +137,22 @@ impl<'model> Evaluator<'model> {
     /// by how many radians. Nothing if it lies within, or if the model's method does not know its ranges.
     #[must_use]
     pub fn outside_training(&self) -> Option<(usize, f32)> {
-        self.scratch.joints.outside(self.model.deformer.ranges()?)
+        let ranges = self.model.deformer.ranges()?;
+        let joints = &self.scratch.joints;
+        let Deformer::RotationalRegression(d) = &self.model.deformer else {
+            return joints.outside(ranges, |b| joints.bones[b]);
+        };
+        let (frame, rest_frame) = (self.posed.frame.matrix3, self.posed.rest_frame.matrix3);
+        let world = &self.matrices[d.proxy_count()..];
+        joints.outside(ranges, |b| nearest_rotation(frame.transpose() * Affine3A::from(&world[b]).matrix3 * rest_frame))
     }
 
     /// The palette of the last pose, if the method draws vertices by proxy bones: transforms from the rest mesh to the
-    /// posed one, both in the world, of the proxy bones (P) and then of the skeleton's bones (J).
-    #[must_use]
-    pub fn palette(&self) -> Option<&[Affine3A]> {
-        (!self.scratch.palette.is_empty()).then_some(&self.scratch.palette[..])
+    /// posed one, both in the world, of the proxy bones (P) and then of the skeleton's bones (J). Empty otherwise.
+    pub fn palette(&self) -> impl ExactSizeIterator<Item = Affine3A> + '_ {
+        let proxies = matches!(self.model.deformer, Deformer::RotationalRegression(_));
+        let count = if proxies { self.matrices.len() } else { 0 };
+        self.matrices[..count].iter().map(Affine3A::from)
     }
 
     /// A box around every block of `bounds` in a pose, in O(blocks): no vertex is looked at. `bounds` must be of this
@@ -203,12 +216,15 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, plan, posed, scratch, matrices, correction_scratch, options, prepared, .. } = self;
+        let Self { model, plan, posed, scratch, matrices, correction_scratch, options, regression, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
-        // Plain skinning needs the world transforms only.
-        let world_only = matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
+        // Plain skinning and rotational regression's kernel need the world transforms only.
+        let world_only =
+            regression.is_some() || matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
         if !world_only || direct || model.correction.is_some() {
             posed.set(pose);
+        } else {
+            posed.set_frame(pose);
         }
         if let Some(correction) = &model.correction {
             let deltas = correction.proxy_deltas(&model.character, posed, correction_scratch);
@@ -225,17 +241,20 @@ impl<'model> Evaluator<'model> {
                     *matrix = transform.into();
                 }
             }
-            Deformer::RotationalRegression(d) => {
-                match prepared {
-                    Some(prepared) => d.fast_palette(prepared, options.instructions, posed, scratch),
-                    None => d.pose_palette(posed, scratch),
+            Deformer::RotationalRegression(d) => match regression {
+                Some(regression) => {
+                    posed.world_palette(pose, &mut matrices[d.proxy_count()..]);
+                    d.fast_palette(regression, options.instructions, posed, scratch, matrices);
                 }
-                for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
-                    *matrix = transform.into();
+                None => {
+                    d.pose_palette(posed, scratch);
+                    for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
+                        *matrix = transform.into();
+                    }
                 }
-            }
-            #[allow(unreachable_patterns)]
-            _ => {}
+            },
+            // It has no palette: `deform` does everything.
+            Deformer::FullGradients(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@ use glam::{Affine3A, Mat3A};
 
 use crate::deform::to_dual;
 use crate::posed::{nearest_rotation, rigid_part};
-use crate::{Correction, Evaluator};
+use crate::{Correction, Deformer, Evaluator};
 
 /// A pose as the last stages of the methods read it. Everything borrows from the evaluator.
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +41,11 @@ impl Inputs<'_> {
 impl Evaluator<'_> {
     /// Prepares a pose without posing any vertex. Panics if `pose` does not have the model's number of bones.
     pub fn inputs(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
-        self.posed.set(pose);
         self.prepare(pose);
+        self.posed.set(pose);
+        if let Deformer::RotationalRegression(d) = &self.model.deformer {
+            d.key_gradients(&self.posed, &mut self.scratch);
+        }
         let component_weights = match &self.model.correction {
             Some(Correction::Vertices(c)) => {
                 c.component_weights(&self.model.character, &self.posed, self.correction_scratch.vertices_mut())

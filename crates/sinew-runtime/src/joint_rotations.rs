@@ -89,14 +89,6 @@ impl JointRotations {
         }
     }
 
-    /// Takes a pose, but the logarithms and features of the joints in `used` only; the others keep theirs.
-    pub(crate) fn set_used(&mut self, posed: &PosedSkeleton, reference: &[[f32; 3]], used: &[u16]) {
-        self.set_rotations(posed);
-        for &b in used {
-            self.set_log(b as usize, reference);
-        }
-    }
-
     fn set_rotations(&mut self, posed: &PosedSkeleton) {
         for (rotation, transform) in self.bones.iter_mut().zip(&posed.relative) {
             *rotation = nearest_rotation(transform.matrix3);
@@ -109,7 +101,11 @@ impl JointRotations {
     }
 
     fn log(&self, b: usize, reference: &[[f32; 3]]) -> Vec3A {
-        let relative = self.bones[self.parents[b]].transpose() * self.bones[b];
+        self.log_of(b, reference, |b| self.bones[b])
+    }
+
+    fn log_of(&self, b: usize, reference: &[[f32; 3]], rotation: impl Fn(usize) -> Mat3A) -> Vec3A {
+        let relative = rotation(self.parents[b]).transpose() * rotation(b);
         log_near(relative, Vec3A::from_array(reference[b]))
     }
 
@@ -120,12 +116,11 @@ impl JointRotations {
     }
 
     /// How far outside the trained ranges the pose lies: the joint that is farthest out, and by how many radians; nothing
-    /// if every joint is within its range.
-    #[must_use]
-    pub fn outside(&self, ranges: &JointRanges) -> Option<(usize, f32)> {
+    /// if every joint is within its range. `rotation` gives each bone's in the root's frame.
+    pub(crate) fn outside(&self, ranges: &JointRanges, rotation: impl Fn(usize) -> Mat3A) -> Option<(usize, f32)> {
         let excess = |b: usize| {
             let (low, high) = (Vec3A::from_array(ranges.low[b]), Vec3A::from_array(ranges.high[b]));
-            let log = self.log(b, &ranges.reference);
+            let log = self.log_of(b, &ranges.reference, &rotation);
             ((low - log).max(log - high)).max(Vec3A::ZERO).length()
         };
         // Rounding of a trained pose is not outside.

@@ -54,8 +54,7 @@ impl Plan {
                 let rest: Vec<[f32; 3]> = character.rest_positions.iter().map(inside).collect();
                 Self::Dual(DualSkin::new(&character.skin, &rest))
             }
-            #[allow(unreachable_patterns)]
-            _ => Self::Direct,
+            Deformer::FullGradients(_) => Self::Direct,
         }
     }
 

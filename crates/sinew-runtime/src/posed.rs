@@ -57,6 +57,11 @@ impl PosedSkeleton {
         }
     }
 
+    /// Takes the root's frame of a pose and nothing else.
+    pub(crate) fn set_frame(&mut self, pose: &[Affine3A]) {
+        self.frame = rigid_part(pose[self.root]);
+    }
+
     /// The transforms within the root's frame of the pose that was set, as rows of 3×4 matrices, (J).
     pub(crate) fn relative_palette(&self, palette: &mut [Matrix]) {
         for (matrix, relative) in palette.iter_mut().zip(&self.relative) {

@@ -13,7 +13,6 @@ use super::Cost;
 use crate::character::{check_finite, check_indices};
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{FEATURES, JointRotations, exp};
-use crate::kernel::lanes::Row;
 use crate::{Character, ModelError};
 
 /// K predictors, each of a 3×3 gradient from W joints.
@@ -52,6 +51,15 @@ impl GradientPredictors {
         self.features * self.width + 1
     }
 
+    /// Whether any coefficient of predictor `k` belongs to its joint number `w`.
+    pub(crate) fn uses(&self, k: usize, w: usize) -> bool {
+        let columns = self.columns();
+        let own = w * self.features..(w + 1) * self.features;
+        let any = |rows: &[f32]| rows.chunks_exact(columns).any(|row| row[own.clone()].iter().any(|&x| x != 0.0));
+        any(&self.rotation[k * 3 * columns..(k + 1) * 3 * columns])
+            || any(&self.stretch[k * 6 * columns..(k + 1) * 6 * columns])
+    }
+
     /// The gradient of predictor `k` in the root's frame.
     #[must_use]
     pub fn gradient(&self, k: usize, joints: &JointRotations) -> Mat3A {
@@ -73,12 +81,6 @@ impl GradientPredictors {
             }
         }
         self.gradient_of(k, joints, rho, s)
-    }
-
-    /// The gradient of predictor `k` from `[M; H] x` in lanes: ρ̃ in 0 … 2, S − I in 3 … 8.
-    pub(crate) fn compose(&self, k: usize, joints: &JointRotations, [low, high]: &[Row; 2]) -> Mat3A {
-        let [x, y, z, xx, yy, zz, xy, xz] = low.0;
-        self.gradient_of(k, joints, [x, y, z], [xx, yy, zz, xy, xz, high.0[0]])
     }
 
     /// `Q_frame exp(ρ̃) (I + sym s)`.

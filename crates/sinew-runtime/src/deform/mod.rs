@@ -24,7 +24,6 @@ pub use half_way::{ExtraJoint, HalfWay};
 pub use linear_blend::LinearBlend;
 pub use linear_gradients::LinearGradients;
 pub use multi_weight::MultiWeight;
-pub(crate) use rotational_regression::Prepared as PreparedRegression;
 pub use rotational_regression::RotationalRegression;
 
 use crate::file::{TensorReader, TensorWriter};
@@ -62,8 +61,8 @@ pub struct Scratch {
     pub(crate) joints: JointRotations,
     /// Key gradients, (P).
     pub(crate) gradients: Vec<glam::Mat3A>,
-    /// Memory of rotational regression's kernels.
-    pub(crate) regression: rotational_regression::RegressionRoom,
+    /// Memory of rotational regression's kernel.
+    pub(crate) regression: crate::kernel::regress::Room,
     /// Proxy bones' and bones' transforms in the world, (P + J).
     pub(crate) palette: Vec<glam::Affine3A>,
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P); empty without one.

@@ -12,8 +12,9 @@ use super::linear_blend::{skin_positions, skinning_cost};
 use super::{BlockRows, Cost, GradientPredictors, Scratch};
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{JointRanges, JointRotations};
-use crate::kernel::lanes::{Instructions, Row};
-use crate::kernel::regress::{Predict, Proxies, Regression};
+use crate::kernel::Matrix;
+use crate::kernel::lanes::Instructions;
+use crate::kernel::regress::{Regress, Regression};
 use crate::{Character, ModelError, PosedSkeleton, Skin};
 
 /// The reduced model.
@@ -29,32 +30,6 @@ pub struct RotationalRegression {
     pub c2: BlockRows<4>,
     /// Weights over the combined palette: joints 0..P are proxy bones, P..P + J the skeleton's bones.
     pub skin: Skin,
-}
-
-/// A regression laid out for its kernels.
-#[derive(Debug, Clone)]
-pub(crate) struct Prepared {
-    /// The joints that predictors see, ascending.
-    used: Vec<u16>,
-    regression: Regression,
-}
-
-/// Memory of the kernels, reused from frame to frame.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RegressionRoom {
-    /// (P).
-    sums: Vec<[Row; 2]>,
-    /// (P, 3).
-    gradients: Vec<Row>,
-    /// (J, 4).
-    bones: Vec<Row>,
-    /// (P).
-    transforms: Vec<[Row; 2]>,
-}
-
-/// A column in both halves of a row.
-fn twice([x, y, z]: [f32; 3]) -> Row {
-    Row([x, y, z, 0.0, x, y, z, 0.0])
 }
 
 impl RotationalRegression {
@@ -94,12 +69,6 @@ impl RotationalRegression {
             joints: JointRotations::new(character),
             gradients: vec![Mat3A::IDENTITY; self.proxy_count()],
             palette: vec![Affine3A::IDENTITY; self.proxy_count() + character.bones.len()],
-            regression: RegressionRoom {
-                sums: vec![<[Row; 2]>::default(); self.proxy_count()],
-                gradients: vec![Row::default(); 3 * self.proxy_count()],
-                bones: vec![Row::default(); 4 * character.bones.len()],
-                transforms: vec![<[Row; 2]>::default(); self.proxy_count()],
-            },
             proxy_deltas: Vec::with_capacity(self.proxy_count()),
             ..Scratch::default()
         }
@@ -116,12 +85,17 @@ impl RotationalRegression {
         skin_positions(&self.skin, &scratch.palette, &character.rest_positions, out);
     }
 
-    /// Fills `scratch.palette` (P + J) with transforms from the rest mesh to the posed one, both in the world.
-    pub(crate) fn pose_palette(&self, posed: &PosedSkeleton, scratch: &mut Scratch) {
+    /// Fills `scratch.gradients` (P) with the key gradients in the root's frame, d(q).
+    pub(crate) fn key_gradients(&self, posed: &PosedSkeleton, scratch: &mut Scratch) {
         scratch.joints.set(posed, &self.ranges.reference);
         for (k, gradient) in scratch.gradients.iter_mut().enumerate() {
             *gradient = self.predictors.gradient(k, &scratch.joints);
         }
+    }
+
+    /// Fills `scratch.palette` (P + J) with transforms from the rest mesh to the posed one, both in the world.
+    pub(crate) fn pose_palette(&self, posed: &PosedSkeleton, scratch: &mut Scratch) {
+        self.key_gradients(posed, scratch);
         let (proxies, bones) = scratch.palette.split_at_mut(self.proxy_count());
         bones.copy_from_slice(&posed.world);
         let from_world = posed.rest_frame.inverse();
@@ -135,56 +109,27 @@ impl RotationalRegression {
         }
     }
 
-    /// The same as [`Self::pose_palette`] by the kernels of `prepared`, and the logarithms of the joints that predictors
-    /// see only.
+    /// The same as [`Self::pose_palette`] by its kernel, into `palette` (P + J), whose bones are there already.
     pub(crate) fn fast_palette(
         &self,
-        prepared: &Prepared,
+        regression: &Regression,
         instructions: Instructions,
         posed: &PosedSkeleton,
         scratch: &mut Scratch,
+        palette: &mut [Matrix],
     ) {
-        let Scratch { joints, gradients, palette, proxy_deltas, regression: room, .. } = scratch;
-        joints.set_used(posed, &self.ranges.reference, &prepared.used);
-        let (features, predictors) = (&joints.features[..], &self.predictors);
-        let regression = &prepared.regression;
-        instructions.run(Predict { regression, predictors, features, sums: &mut room.sums });
-        for (k, sums) in room.sums.iter().enumerate() {
-            gradients[k] = predictors.compose(k, joints, sums);
-            for (row, column) in room.gradients[3 * k..].iter_mut().zip(gradients[k].to_cols_array().as_chunks::<3>().0)
-            {
-                *row = twice(*column);
-            }
-        }
-        for (rows, bone) in room.bones.as_chunks_mut::<4>().0.iter_mut().zip(&posed.relative) {
-            let m = &bone.matrix3;
-            *rows = [m.x_axis, m.y_axis, m.z_axis, bone.translation].map(|column| twice(column.to_array()));
-        }
-        let (columns, bones, transforms) = (&room.gradients[..], &room.bones[..], &mut room.transforms[..]);
-        instructions.run(Proxies { regression, model: self, gradients: columns, bones, transforms });
         let (proxies, bones) = palette.split_at_mut(self.proxy_count());
-        bones.copy_from_slice(&posed.world);
+        let (room, frame) = (&mut scratch.regression, posed.frame);
+        instructions.run(Regress { regression, room, frame, bones, proxies: &mut *proxies });
         let from_world = posed.rest_frame.inverse();
-        for (p, (proxy, [xy, zt])) in proxies.iter_mut().zip(&room.transforms).enumerate() {
-            let column = |row: &Row, half: usize| Vec3A::from_slice(&row.0[4 * half..4 * half + 3]);
-            let mut transform = Affine3A {
-                matrix3: Mat3A::from_cols(column(xy, 0), column(xy, 1), column(zt, 0)),
-                translation: column(zt, 1),
+        for (proxy, delta) in proxies.iter_mut().zip(&scratch.proxy_deltas) {
+            // F δ F̂⁻¹, δ having no row of its own for the 1.
+            let turned = Affine3A {
+                matrix3: frame.matrix3 * delta.matrix3 * from_world.matrix3,
+                translation: frame.matrix3 * (delta.matrix3 * from_world.translation + delta.translation),
             };
-            if let Some(delta) = proxy_deltas.get(p) {
-                transform.matrix3 += delta.matrix3;
-                transform.translation += delta.translation;
-            }
-            *proxy = posed.frame * transform * from_world;
+            proxy.0.iter_mut().zip(Matrix::from(&turned).0).for_each(|(entry, add)| *entry += add);
         }
-    }
-
-    /// What [`Self::fast_palette`] needs, laid out once.
-    pub(crate) fn prepared(&self) -> Prepared {
-        let mut used = self.predictors.joints.clone();
-        used.sort_unstable();
-        used.dedup();
-        Prepared { used, regression: Regression::new(self) }
     }
 
     /// The transform of proxy bone `p` in the root's frame: block row p of `c₁ d + c₂ q`.

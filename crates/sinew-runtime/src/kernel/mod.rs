@@ -6,6 +6,7 @@
 //! | `points` | `Σ_b T_b h_b`: animation space (4 numbers a joint) and multi-weight enveloping (12) |
 //! | `dual` | dual quaternion skinning |
 //! | `regress` | rotational regression's predictors and proxy blocks |
+//! | `rotation` | rotations: nearest, quaternion, logarithm, exponential |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
 //! | `blocks` | which eight vertices stand together |
@@ -17,6 +18,7 @@ pub(crate) mod lanes;
 pub(crate) mod one_ring;
 pub(crate) mod points;
 pub(crate) mod regress;
+mod rotation;
 
 use blocks::LANES;
 use glam::Affine3A;
@@ -58,5 +60,13 @@ impl From<&Affine3A> for Matrix {
         let (m, t) = (&transform.matrix3, transform.translation);
         let ([a, d, g], [b, e, h], [c, f, i]) = (m.x_axis.to_array(), m.y_axis.to_array(), m.z_axis.to_array());
         Self([a, b, c, t.x, d, e, f, t.y, g, h, i, t.z])
+    }
+}
+
+impl From<&Matrix> for Affine3A {
+    #[inline]
+    fn from(matrix: &Matrix) -> Self {
+        let [a, b, c, x, d, e, f, y, g, h, i, z] = matrix.0;
+        Self::from_cols_array(&[a, d, g, b, e, h, c, f, i, x, y, z])
     }
 }

@@ -1,121 +1,411 @@
-//! The small sums of rotational regression: predictors' rows and the blocks of c₁ and c₂, eight lanes at a time.
+//! Rotational regression's prediction, from a palette with the bones' matrices to the proxy bones' matrices beside them:
 //!
-//! Both are sums of (coefficients × one number) or (coefficient × column); the coefficients are laid out once so that a
-//! lane meets the number it belongs to: a predictor's nine rows stand side by side, and a block's entry (r, c) is
-//! repeated over the lanes of column r of the proxy's transform.
+//!   t = c₁ d(q) + c₂ q
+//!
+//! What does not grow with the mesh, and so must be small: everything runs on eight joints, eight predictors or a whole
+//! 3×4 matrix at a time, and straight in the world. With F the root's frame and F̂ its rest frame, a proxy's world
+//! transform is `F (c₁ d + c₂ q) F̂⁻¹`. F̂ is constant and goes into the blocks of c₁ and c₂ once; F goes into d (its
+//! rotation into the predictors' frames) and q (the bones' world transforms, their translations taken from F's), so
+//! that nothing is multiplied at the end. The plain twin is
+//! [`pose_palette`](crate::deform::RotationalRegression::pose_palette).
 
+use glam::{Affine3A, DAffine3, DMat4, DVec4, Mat3A, Quat, Vec3A, Vec4};
+
+use super::Matrix;
 use super::lanes::{Kernel, Lanes, Row};
+use super::rotation::{
+    NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
+    quaternions,
+};
+use crate::Character;
 use crate::deform::{BlockRows, GradientPredictors, RotationalRegression};
+use crate::joint_rotations::FEATURES;
+use crate::posed::{nearest_rotation, rigid_part};
 
-/// Two registers: sixteen lanes.
-type Pair = [Row; 2];
+/// Rows of M and H: ρ̃ and the six of S − I.
+const ROWS: usize = 9;
+/// Items side by side.
+const LANES: usize = 8;
 
-/// A regression's coefficients laid out for the kernels.
+/// A regression laid out for its kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Regression {
-    /// Rows of M and H side by side (three and six, then nothing), (K, C).
-    predictors: Vec<Pair>,
-    c1: Vec<[Pair; 3]>,
-    c2: Vec<[Pair; 4]>,
+    /// The root's rest frame F̂.
+    rest_frame: Affine3A,
+    /// Bones whose rotation is needed, eight at a time; the last repeats to fill up.
+    turning: Vec<[u32; LANES]>,
+    /// Joints that predictors see, eight at a time.
+    joints: Vec<Joints>,
+    /// Predictors, eight at a time.
+    predictors: Vec<Predictors>,
+    /// Bones in c₂, ascending.
+    held: Vec<u32>,
+    /// Where each proxy's blocks of c₁ start, (P + 1), and which gradient each multiplies.
+    c1: Sparse<3>,
+    /// Where each proxy's blocks of c₂ start, (P + 1), and which of `held` each multiplies.
+    c2: Sparse<4>,
+}
+
+/// Eight joints: places in the room's rotations.
+#[derive(Debug, Clone)]
+struct Joints {
+    own: [u32; LANES],
+    parent: [u32; LANES],
+    /// The branch references and their directions, x, y, z.
+    reference: [Row; 3],
+    direction: [Row; 3],
+}
+
+/// Eight predictors.
+#[derive(Debug, Clone)]
+struct Predictors {
+    /// Which ones, (8).
+    own: [u32; LANES],
+    /// Places of their frames in the room's rotations.
+    frames: [u32; LANES],
+    /// Places of their joints in the room's features, one entry for each joint that any of them uses.
+    joints: Vec<[u32; LANES]>,
+    /// Columns of `[M; H]`: the constant first, then feature after feature.
+    columns: Vec<[Row; ROWS]>,
+}
+
+/// Block rows with their blocks column by column, so that a column is four numbers in a row.
+#[derive(Debug, Clone)]
+struct Sparse<const C: usize> {
+    starts: Vec<u32>,
+    sources: Vec<u32>,
+    blocks: Vec<[[f32; 4]; C]>,
+}
+
+/// Memory of the kernel, reused from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room {
+    /// Quaternions of F Q_b, in eights.
+    rotations: Vec<[f32; 4]>,
+    /// What predictors see of each joint, first eight and the ninth, in eights.
+    features: Vec<(Row, f32)>,
+    /// Key gradients F D, (P), without translation.
+    gradients: Vec<Matrix>,
+    /// Bones' world transforms with translations from F's, in the order of `held`.
+    bones: Vec<Matrix>,
 }
 
 impl Regression {
-    pub fn new(d: &RotationalRegression) -> Self {
-        Self { predictors: side_by_side(&d.predictors), c1: spread(&d.c1), c2: spread(&d.c2) }
+    /// Lays `d` out; `character` is its own.
+    pub fn new(d: &RotationalRegression, character: &Character) -> Self {
+        let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
+        let predictors = &d.predictors;
+        let joints = ascending(predictors.joints.iter().copied());
+        let turning = ascending(joints.iter().flat_map(|&b| [b, parent(b)]).chain(predictors.frames.iter().copied()));
+        let held = ascending(d.c2.columns.iter().copied());
+        let rest_frame = rigid_part(character.bones[character.root()].rest);
+        let rest = homogeneous(rest_frame);
+        let after = rest.inverse();
+        Self {
+            rest_frame,
+            joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
+            predictors: Predictors::all(predictors, &joints, &turning),
+            turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
+            c1: Sparse::new(&d.c1, &|k| u32::from(k), after, DMat4::IDENTITY),
+            c2: Sparse::new(&d.c2, &|b| place(&held, b), after, rest),
+            held: held.into_iter().map(u32::from).collect(),
+        }
     }
-}
 
-fn side_by_side(predictors: &GradientPredictors) -> Vec<Pair> {
-    let columns = predictors.columns();
-    let entry = |k: usize, row: usize, c: usize| match row {
-        0..3 => predictors.rotation[(k * 3 + row) * columns + c],
-        3..9 => predictors.stretch[(k * 6 + row - 3) * columns + c],
-        _ => 0.0,
-    };
-    let pair = |k: usize, c: usize| [0, 8].map(|first| Row(std::array::from_fn(|lane| entry(k, first + lane, c))));
-    (0..predictors.len()).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| pair(k, c)).collect()
-}
-
-/// Column r of a transform takes lanes 4 r … 4 r + 3 of the two registers.
-fn spread<const C: usize>(rows: &BlockRows<C>) -> Vec<[Pair; C]> {
-    let pair =
-        |block: &[[f32; C]; 4], c: usize| [0, 2].map(|r| Row(std::array::from_fn(|lane| block[r + lane / 4][c])));
-    rows.blocks.iter().map(|block| std::array::from_fn(|c| pair(block, c))).collect()
-}
-
-/// `[M; H] x` of every predictor: ρ̃ in lanes 0 … 2, S − I in 3 … 8.
-pub(crate) struct Predict<'a> {
-    pub regression: &'a Regression,
-    pub predictors: &'a GradientPredictors,
-    /// What predictors see of each joint, (J).
-    pub features: &'a [[f32; crate::joint_rotations::FEATURES]],
-    /// (K).
-    pub sums: &'a mut [Pair],
-}
-
-impl Kernel for Predict<'_> {
-    #[inline(always)]
-    fn run<L: Lanes>(self, s: L) {
-        let Self { regression, predictors, features, sums } = self;
-        let (columns, width, used) = (predictors.columns(), predictors.width, predictors.features);
-        for (k, out) in sums.iter_mut().enumerate() {
-            let rows = &regression.predictors[k * columns..(k + 1) * columns];
-            let last = &rows[columns - 1];
-            let mut sum = [s.load(&last[0]), s.load(&last[1])];
-            for (w, &joint) in predictors.joints[k * width..(k + 1) * width].iter().enumerate() {
-                let x = &features[joint as usize][..used];
-                for (row, &x) in rows[w * used..(w + 1) * used].iter().zip(x) {
-                    let x = s.splat(x);
-                    sum[0] = s.mul_add(s.load(&row[0]), x, sum[0]);
-                    sum[1] = s.mul_add(s.load(&row[1]), x, sum[1]);
-                }
-            }
-            *out = [Row(s.array(sum[0])), Row(s.array(sum[1]))];
+    /// Room for it.
+    pub fn room(&self) -> Room {
+        Room {
+            rotations: vec![[0.0; 4]; LANES * self.turning.len()],
+            features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
+            gradients: vec![Matrix::default(); self.c1.starts.len() - 1],
+            bones: vec![Matrix::default(); self.held.len()],
         }
     }
 }
 
-/// `t = c₁ d + c₂ q`, the columns of every proxy bone's transform in the root's frame.
-pub(crate) struct Proxies<'a> {
-    pub regression: &'a Regression,
-    pub model: &'a RotationalRegression,
-    /// Columns of the key gradients, each twice in its row, (P, 3).
-    pub gradients: &'a [Row],
-    /// Columns of the bones' transforms, each twice in its row, (J, 4).
-    pub bones: &'a [Row],
-    /// (P): columns 0, 1 and 2, 3.
-    pub transforms: &'a mut [Pair],
+fn ascending(values: impl Iterator<Item = u16>) -> Vec<u16> {
+    let mut values: Vec<u16> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
-impl Kernel for Proxies<'_> {
+fn place(sorted: &[u16], value: u16) -> u32 {
+    sorted.binary_search(&value).expect("it was listed") as u32
+}
+
+/// By eight, the last one repeated to fill up.
+fn eights<T: Copy>(items: &[T]) -> Vec<[T; LANES]> {
+    items.chunks(LANES).map(|chunk| std::array::from_fn(|l| chunk[l.min(chunk.len() - 1)])).collect()
+}
+
+fn homogeneous(frame: Affine3A) -> DMat4 {
+    let [x, y, z] = [frame.matrix3.x_axis, frame.matrix3.y_axis, frame.matrix3.z_axis].map(|c| c.as_dvec3());
+    DMat4::from(DAffine3::from_mat3_translation(glam::DMat3::from_cols(x, y, z), frame.translation.as_dvec3()))
+}
+
+impl Joints {
+    fn new(own: &[u16; LANES], turning: &[u16], parent: impl Fn(u16) -> u16, d: &RotationalRegression) -> Self {
+        let reference = own.map(|b| Vec3A::from_array(d.ranges.reference[b as usize]));
+        let lanes = |value: &dyn Fn(Vec3A) -> Vec3A| std::array::from_fn(|k| Row(reference.map(|r| value(r)[k])));
+        Self {
+            own: own.map(|b| place(turning, b)),
+            parent: own.map(|b| place(turning, parent(b))),
+            reference: lanes(&|r| r),
+            direction: lanes(&|r| r.normalize_or_zero()),
+        }
+    }
+}
+
+impl Predictors {
+    /// All predictors in eights, those that use the same number of joints together.
+    fn all(d: &GradientPredictors, joints: &[u16], turning: &[u16]) -> Vec<Self> {
+        let used = |k: usize| (0..d.width).rev().find(|&w| d.uses(k, w)).map_or(0, |last| last + 1);
+        let mut order: Vec<usize> = (0..d.len()).collect();
+        order.sort_by_key(|&k| (used(k), k));
+        let columns = d.columns();
+        let entry = |k: usize, row: usize, c: usize| match row {
+            0..3 => d.rotation[(k * 3 + row) * columns + c],
+            _ => d.stretch[(k * 6 + row - 3) * columns + c],
+        };
+        let eight = |own: &[usize; LANES]| {
+            let width = own.iter().map(|&k| used(k)).max().unwrap_or(0);
+            let column = |c: usize| std::array::from_fn(|row| Row(own.map(|k| entry(k, row, c))));
+            Self {
+                own: own.map(|k| k as u32),
+                frames: own.map(|k| place(turning, d.frames[k])),
+                joints: (0..width).map(|w| own.map(|k| place(joints, d.joints[k * d.width + w]))).collect(),
+                columns: std::iter::once(columns - 1).chain(0..width * d.features).map(column).collect(),
+            }
+        };
+        eights(&order).iter().map(eight).collect()
+    }
+}
+
+impl<const C: usize> Sparse<C> {
+    /// The blocks B as `after ᵀ B before ᵀ`: with `after` applied to the rest mesh first and the sources' columns taken
+    /// from before `before`.
+    fn new(rows: &BlockRows<C>, source: &dyn Fn(u16) -> u32, after: DMat4, before: DMat4) -> Self {
+        let fold = |block: &[[f32; C]; 4]| {
+            let entry = |r: usize, c: usize| block[r].get(c).map_or(0.0, |&x| f64::from(x));
+            // Column r of the transform is Σ_c B_rc s_c.
+            let b = DMat4::from_cols_array_2d(&std::array::from_fn(|c| std::array::from_fn(|r| entry(r, c))));
+            let folded = after.transpose() * b * before.transpose();
+            std::array::from_fn(|c| DVec4::to_array(&folded.col(c)).map(|x| x as f32))
+        };
+        Self {
+            starts: rows.starts.clone(),
+            sources: rows.columns.iter().map(|&column| source(column)).collect(),
+            blocks: rows.blocks.iter().map(fold).collect(),
+        }
+    }
+
+    /// The sources and blocks of proxy `p`.
+    #[inline(always)]
+    fn row(&self, p: usize) -> impl Iterator<Item = (usize, &[[f32; 4]; C])> {
+        let range = self.starts[p] as usize..self.starts[p + 1] as usize;
+        self.sources[range.clone()].iter().map(|&source| source as usize).zip(&self.blocks[range])
+    }
+}
+
+/// Fills in the proxy bones' matrices.
+pub(crate) struct Regress<'a> {
+    pub regression: &'a Regression,
+    pub room: &'a mut Room,
+    /// The root's frame F.
+    pub frame: Affine3A,
+    /// The bones' world transforms, (J).
+    pub bones: &'a [Matrix],
+    /// The proxy bones' world transforms, (P).
+    pub proxies: &'a mut [Matrix],
+}
+
+impl Kernel for Regress<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, s: L) {
-        let Self { regression, model, gradients, bones, transforms } = self;
-        for (p, out) in transforms.iter_mut().enumerate() {
-            // A sum of its own for each column c: a single chain would wait for itself.
-            let mut sums = [[s.splat(0.0); 2]; 4];
-            let range = model.c1.starts[p] as usize..model.c1.starts[p + 1] as usize;
-            for (&k, block) in model.c1.columns[range.clone()].iter().zip(&regression.c1[range]) {
-                let columns = &gradients[3 * k as usize..3 * k as usize + 3];
-                for c in 0..3 {
-                    let column = s.load(&columns[c]);
-                    sums[c][0] = s.mul_add(s.load(&block[c][0]), column, sums[c][0]);
-                    sums[c][1] = s.mul_add(s.load(&block[c][1]), column, sums[c][1]);
-                }
-            }
-            let range = model.c2.starts[p] as usize..model.c2.starts[p + 1] as usize;
-            for (&b, block) in model.c2.columns[range.clone()].iter().zip(&regression.c2[range]) {
-                let columns = &bones[4 * b as usize..4 * b as usize + 4];
-                for c in 0..4 {
-                    let column = s.load(&columns[c]);
-                    sums[c][0] = s.mul_add(s.load(&block[c][0]), column, sums[c][0]);
-                    sums[c][1] = s.mul_add(s.load(&block[c][1]), column, sums[c][1]);
-                }
-            }
-            for half in 0..2 {
-                let total = s.add(s.add(sums[0][half], sums[1][half]), s.add(sums[2][half], sums[3][half]));
-                out[half] = Row(s.array(total));
-            }
+        let Self { regression, room, frame, bones, proxies } = self;
+        turn(s, regression, bones, frame, &mut room.rotations);
+        see(s, regression, &room.rotations, &mut room.features);
+        predict(s, regression, &room.rotations, &room.features, &mut room.gradients);
+        hold(s, regression, bones, frame, &mut room.bones);
+        draw(s, regression, frame, room, proxies);
+    }
+}
+
+/// `F Q_b` of every bone that predictors look at: the rotation nearest to its world transform, times F̂'s.
+#[inline(always)]
+fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, rotations: &mut [[f32; 4]]) {
+    let rest: Quaternions<L> =
+        Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array().map(|entry| s.splat(entry));
+    for (eight, out) in regression.turning.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
+        let entry = |k: usize| s.load(&Row(eight.map(|b| bones[b as usize].0[k / 3 * 4 + k % 3])));
+        let (mut m, off) = polished(s, std::array::from_fn(entry));
+        if s.array(off).iter().any(|&off| !(off < NEARLY_ROTATION)) {
+            let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame.matrix3));
+            m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
         }
+        let [x, y, z, w] = product(s, quaternions(s, m), rest).map(|entry| s.array(entry));
+        *out = std::array::from_fn(|l| [x[l], y[l], z[l], w[l]]);
+    }
+}
+
+/// The rotation of a bone that scales, row by row, as the plain twin finds it: in the root's frame.
+#[cold]
+fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
+    let [a, b, c, _, d, e, f, _, g, h, i, _] = bone.0;
+    let world = Mat3A::from_cols_array(&[a, d, g, b, e, h, c, f, i]);
+    let rotation = frame * nearest_rotation(frame.transpose() * world * rest_frame) * rest_frame.transpose();
+    rotation.transpose().to_cols_array()
+}
+
+/// `φ(θ̃_b)` of every joint that predictors see.
+#[inline(always)]
+fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[[f32; 4]], features: &mut [(Row, f32)]) {
+    for (joints, out) in regression.joints.iter().zip(features.as_chunks_mut::<LANES>().0) {
+        let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
+        let load = |rows: &[Row; 3]| [s.load(&rows[0]), s.load(&rows[1]), s.load(&rows[2])];
+        let [x, y, z] = logarithms(s, q, load(&joints.reference), load(&joints.direction));
+        let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
+        let [sine, _] = half_angle(s, square);
+        // (1 − cos θ)/θ² = 2 (sin(θ/2)/θ)².
+        let factor = s.mul(s.add(sine, sine), sine);
+        let (fx, fy, fz) = (s.mul(factor, x), s.mul(factor, y), s.mul(factor, z));
+        let first = [x, y, z, s.mul(fx, x), s.mul(fy, y), s.mul(fz, z), s.mul(fx, y), s.mul(fx, z)];
+        let (rows, last) = (s.transpose(first), s.array(s.mul(fy, z)));
+        for l in 0..LANES {
+            out[l] = (Row(s.array(rows[l])), last[l]);
+        }
+    }
+}
+
+/// The quaternions in these places.
+#[inline(always)]
+fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LANES]) -> Quaternions<L> {
+    let q = places.map(|place| rotations[place as usize]);
+    std::array::from_fn(|k| s.load(&Row(std::array::from_fn(|l| q[l][k]))))
+}
+
+/// `F D = F Q_frame exp(ρ̃) S` of every predictor.
+#[inline(always)]
+fn predict<L: Lanes>(
+    s: L,
+    regression: &Regression,
+    rotations: &[[f32; 4]],
+    features: &[(Row, f32)],
+    gradients: &mut [Matrix],
+) {
+    for eight in &regression.predictors {
+        let sums = regressed(s, eight, features);
+        let [px, py, pz, xx, yy, zz, xy, xz, yz] = sums;
+        let q = product(s, gathered(s, rotations, &eight.frames), exponentials(s, [px, py, pz]));
+        let r = matrices(s, q);
+        let one = s.splat(1.0);
+        let stretch = [[s.add(one, xx), xy, xz], [xy, s.add(one, yy), yz], [xz, yz, s.add(one, zz)]];
+        let entry = |row: usize, c: usize| {
+            let [a, b, d] = stretch[c];
+            s.mul_add(r[3 * row], a, s.mul_add(r[3 * row + 1], b, s.mul(r[3 * row + 2], d)))
+        };
+        let zero = s.splat(0.0);
+        let [upper, lower] = [
+            [entry(0, 0), entry(0, 1), entry(0, 2), zero, entry(1, 0), entry(1, 1), entry(1, 2), zero],
+            [entry(2, 0), entry(2, 1), entry(2, 2), zero, zero, zero, zero, zero],
+        ];
+        let (upper, lower) = (s.transpose(upper), s.transpose(lower));
+        for l in 0..LANES {
+            let matrix = &mut gradients[eight.own[l] as usize].0;
+            matrix[..8].copy_from_slice(&s.array(upper[l]));
+            matrix[8..].copy_from_slice(&s.array(lower[l])[..4]);
+        }
+    }
+}
+
+/// `[M; H] x` of eight predictors.
+#[inline(always)]
+fn regressed<L: Lanes>(s: L, eight: &Predictors, features: &[(Row, f32)]) -> [L::V; ROWS] {
+    let (constant, columns) = eight.columns.split_first().expect("the constant column");
+    let mut sums: [L::V; ROWS] = std::array::from_fn(|row| s.load(&constant[row]));
+    let used = columns.len() / eight.joints.len().max(1);
+    for (places, columns) in eight.joints.iter().zip(columns.chunks_exact(used.max(1))) {
+        let seen = places.map(|place| &features[place as usize]);
+        let first = s.transpose(seen.map(|(row, _)| s.load(row)));
+        let last = s.load(&Row(seen.map(|&(_, last)| last)));
+        // Three features or all nine, known to the compiler.
+        let mut add = |k: usize, x: L::V| {
+            for row in 0..ROWS {
+                sums[row] = s.mul_add(s.load(&columns[k][row]), x, sums[row]);
+            }
+        };
+        (0..3).for_each(|k| add(k, first[k]));
+        if used == FEATURES {
+            (3..8).for_each(|k| add(k, first[k]));
+            add(8, last);
+        }
+    }
+    sums
+}
+
+/// The bones that hold proxies, their translations taken from F's: differences stay small wherever the character stands.
+#[inline(always)]
+fn hold<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, out: &mut [Matrix]) {
+    let origin = frame.translation;
+    let upper = s.load(&Row([0.0, 0.0, 0.0, origin.x, 0.0, 0.0, 0.0, origin.y]));
+    for (&b, out) in regression.held.iter().zip(out) {
+        let (xy, z) = halves(&bones[b as usize]);
+        out.0[..8].copy_from_slice(&s.array(s.sub(s.load_array(xy), upper)));
+        out.0[8..].copy_from_slice(&[z[0], z[1], z[2], z[3] - origin.z]);
+    }
+}
+
+/// Rows x and y, and row z.
+#[inline(always)]
+fn halves(matrix: &Matrix) -> (&[f32; 8], &[f32; 4]) {
+    let (xy, z) = matrix.0.split_first_chunk::<8>().expect("twelve entries");
+    (xy, z.first_chunk().expect("four of twelve"))
+}
+
+/// `c₁ d + c₂ q` of every proxy bone. A register holds rows x and y of its matrix; row z is summed in two halves, over
+/// even and odd columns of the sources.
+#[inline(always)]
+fn draw<L: Lanes>(s: L, regression: &Regression, frame: Affine3A, room: &Room, proxies: &mut [Matrix]) {
+    let origin = frame.translation;
+    for (p, out) in proxies.iter_mut().enumerate() {
+        let zero = s.splat(0.0);
+        // A sum of its own for each column: a single chain would wait for itself.
+        let mut upper = [s.load(&Row([0.0, 0.0, 0.0, origin.x, 0.0, 0.0, 0.0, origin.y])), zero, zero, zero];
+        let mut lower = [s.load(&Row([0.0, 0.0, 0.0, origin.z, 0.0, 0.0, 0.0, 0.0])), zero];
+        for (k, block) in regression.c1.row(p) {
+            accumulate(s, &room.gradients[k], block, &mut upper, &mut lower);
+        }
+        for (b, block) in regression.c2.row(p) {
+            accumulate(s, &room.bones[b], block, &mut upper, &mut lower);
+        }
+        let xy = s.array(s.add(s.add(upper[0], upper[1]), s.add(upper[2], upper[3])));
+        let z = s.array(s.add(lower[0], lower[1]));
+        out.0[..8].copy_from_slice(&xy);
+        out.0[8..].copy_from_slice(&Vec4::to_array(&(Vec4::from_slice(&z[..4]) + Vec4::from_slice(&z[4..]))));
+    }
+}
+
+/// Adds `Σ_c s_c B_c`, s_c column c of the source, B_c column c of the block.
+#[inline(always)]
+fn accumulate<L: Lanes, const C: usize>(
+    s: L,
+    source: &Matrix,
+    block: &[[f32; 4]; C],
+    upper: &mut [L::V; 4],
+    lower: &mut [L::V; 2],
+) {
+    let (xy, z) = halves(source);
+    let (xy, z) = (s.columns(s.load_array(xy)), s.column_pairs(s.both(z)));
+    for c in 0..C {
+        upper[c] = s.mul_add(xy[c], s.both(&block[c]), upper[c]);
+    }
+    for (sum, (pair, z)) in lower.iter_mut().zip(block.chunks(2).zip(z)) {
+        let columns = match pair.as_flattened().first_chunk() {
+            Some(two) => s.load_array(two),
+            // A gradient has no fourth column: what it would multiply is 0.
+            None => s.both(&pair[0]),
+        };
+        *sum = s.mul_add(z, columns, *sum);
     }
 }

@@ -27,8 +27,7 @@ pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) 
     };
     let mut palettes: Vec<Vec<DAffine3>> = Vec::new();
     let truth = character::play(model, &clip.poses, |evaluator| {
-        let palette = evaluator.palette().unwrap_or_default();
-        palettes.push(palette.iter().map(|&transform| wide(transform)).collect());
+        palettes.push(evaluator.palette().map(wide).collect());
     });
     let rest: Vec<DVec3> = model.character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
     let weights = pruned(&regression.skin, width);
