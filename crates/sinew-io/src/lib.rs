@@ -11,6 +11,7 @@ mod error;
 mod fbx;
 mod formats;
 mod gltf;
+mod guard;
 mod mdd;
 pub mod npz;
 mod obj;
@@ -32,6 +33,7 @@ pub use gltf::{
     EXTENSION, GlbJoint, GlbMesh, GlbModel, GlbMotion, GlbSkin, GlbTransform, read_gltf, write_glb_morphs,
     write_glb_skin,
 };
+pub use guard::READER_THREAD;
 pub use mdd::{read_mdd, write_mdd};
 pub use obj::{read_obj, write_obj};
 pub use pack::{

@@ -57,6 +57,38 @@ fn every_flipped_bit_and_every_truncation_is_noticed() {
     }
 }
 
+/// Behind the checksum: whatever numbers stand in the tensors, the model is refused or evaluates.
+#[test]
+fn damaged_numbers_are_refused_or_evaluate() {
+    for seed in ["ssd.sinew", "rr.sinew"] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sinew").join(seed);
+        let bytes = std::fs::read(path).unwrap();
+        assert!(Model::from_bytes(&bytes).is_ok(), "{seed}");
+        // A linear congruential generator: the same damages on every machine.
+        let mut state = 7_usize;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let mut evaluated = 0;
+        for k in 0..2000 {
+            let mut damaged = bytes.clone();
+            let place = below(bytes.len());
+            match k % 3 {
+                0 => damaged[place] ^= 1 << below(8),
+                1 => damaged.iter_mut().skip(place).take(4).for_each(|byte| *byte = 0xff),
+                _ => damaged.copy_within(place..(place + 16).min(bytes.len()), below(bytes.len() - 16)),
+            }
+            let Ok(model) = Model::from_bytes_without_checksum(&damaged) else { continue };
+            let pose: Vec<_> = model.character.bones.iter().map(|bone| bone.rest).collect();
+            let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+            Evaluator::new(&model).positions(&pose, &mut positions);
+            evaluated += 1;
+        }
+        assert!(evaluated > 100, "{seed}: only {evaluated} damages reach the evaluation");
+    }
+}
+
 #[test]
 fn a_header_that_claims_terabytes_is_refused_at_once() {
     let mut bytes = model(Deformer::LinearBlend(LinearBlend)).to_bytes();

@@ -27,6 +27,7 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
+    quieten_readers();
     let cli = cli::Cli::parse();
     match cli.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -38,6 +39,16 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// A malformed file may end the thread that reads it, which is an error like any other: its panic is not shown.
+fn quieten_readers() {
+    let shown = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().name() != Some(sinew_io::READER_THREAD) {
+            shown(info);
+        }
+    }));
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -5,7 +5,6 @@
 //! source's own order in files from Blender. A joint's rest is the inverse of its inverse bind matrix.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use glam::{DAffine3, DMat4, DQuat, DVec3};
@@ -14,22 +13,42 @@ use gltf::animation::{Interpolation, Property};
 use sinew_examples::{Bone, Polygons, Pose};
 
 use crate::clip::{StoredFrames, increasing};
+use crate::guard::guarded;
 use crate::{Clock, Convention, FileError, MeshClip, PointSource, Scene, SkeletonClip, Surface, VertexWeights};
+
+/// Bytes of stack for the parsers; JSON of serde is nested 128 deep at most.
+const STACK: usize = 16 << 20;
 
 /// Reads a `.glb` or `.gltf`.
 pub fn read_gltf(path: &Path) -> Result<Scene, FileError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
-    let parsed = catch_unwind(AssertUnwindSafe(|| gltf::Gltf::from_slice(&bytes)));
-    let wrong = |what: String| FileError::format(path, what);
-    let gltf = parsed
-        .map_err(|_| wrong("at byte 0: it is malformed beyond what the parser can tell".into()))?
-        .map_err(|error| wrong(format!("at byte 0: it is not a valid glTF: {error}")))?;
+    // The crate trusts much of what it reads; what it panics on is an error.
+    let read = guarded(STACK, || read_bytes(path, &bytes)).map_err(|source| FileError::system(path, source))?;
+    read.unwrap_or_else(|| Err(FileError::format(path, "an index in it is out of range, or an accessor does not fit")))
+}
+
+fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
+    let gltf = gltf::Gltf::from_slice(bytes)
+        .map_err(|error| FileError::format(path, format!("it is not a valid glTF: {}", placed(&error, bytes))))?;
     let buffers = load_buffers(path, &gltf, bytes.len())?;
     check_accessors(path, &gltf, &buffers)?;
-    // The accessor iterators of the crate trust what was just checked; should one slip through, it is an error still.
-    let file = File { path, document: &gltf.document, buffers: &buffers };
-    catch_unwind(AssertUnwindSafe(|| file.scene()))
-        .map_err(|_| wrong("an accessor does not fit its buffer view".into()))?
+    File { path, document: &gltf.document, buffers: &buffers }.scene()
+}
+
+/// What the parser says, with the byte of a `.glb` or the line of a `.gltf`.
+fn placed(error: &gltf::Error, bytes: &[u8]) -> String {
+    let binary = bytes.starts_with(b"glTF");
+    match error {
+        // In a binary file the JSON begins behind two headers, 12 and 8 bytes, and is one line in nearly every file.
+        gltf::Error::Deserialize(json) if binary => {
+            let text = bytes.get(20..).unwrap_or_default().split(|&byte| byte == b'\n');
+            let before: usize = text.take(json.line().saturating_sub(1)).map(|line| line.len() + 1).sum();
+            format!("at byte {}: {error}", 20 + before + json.column().saturating_sub(1))
+        }
+        gltf::Error::Deserialize(_) => error.to_string(),
+        gltf::Error::Binary(_) => format!("at byte 0 (the file has {}): {error}", bytes.len()),
+        _ => error.to_string(),
+    }
 }
 
 fn load_buffers(path: &Path, gltf: &gltf::Gltf, size: usize) -> Result<Vec<Vec<u8>>, FileError> {
@@ -47,7 +66,10 @@ fn load_buffers(path: &Path, gltf: &gltf::Gltf, size: usize) -> Result<Vec<Vec<u
                         return Err(FileError::format(path, format!("its buffer `{uri}` lies outside its directory")));
                     }
                     let file = path.with_file_name(uri.replace("%20", " "));
-                    std::fs::read(&file).map_err(|source| FileError::system(&file, source))?
+                    std::fs::read(&file).map_err(|source| {
+                        let short: String = uri.chars().take(80).collect();
+                        FileError::format(path, format!("its buffer `{short}` cannot be read: {source}"))
+                    })?
                 }
             },
         };

@@ -2,6 +2,8 @@
 //!
 //! The stage's `upAxis` and `metersPerUnit` are applied, so that everything is in metres, Y up.
 
+mod checked;
+mod packing;
 mod read;
 mod sizes;
 mod transform;

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use glam::{DAffine3, DMat4, DQuat, DVec3};
+use openusd::ar::DefaultResolver;
 use openusd::sdf::Value;
 use openusd::usd::{Prim, PrimPredicate, Stage, TimeCode};
 use sinew_examples::{Bone, Polygons, Pose};
 
+use super::checked::CheckedResolver;
 use super::transform::{sample_times, to_stage};
 use crate::clip::{StoredFrames, increasing};
+use crate::guard::guarded;
 use crate::space::Space;
 use crate::{Clock, Convention, FileError, MeshClip, PointSource, Scene, SkeletonClip, Surface, VertexWeights};
 
@@ -25,21 +28,35 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// Reads a USD file.
 pub fn read_usd(path: &Path) -> std::result::Result<Scene, FileError> {
-    let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
-    super::sizes::check(&bytes).map_err(|what| FileError::format(path, what))?;
-    drop(bytes);
+    // A missing file is the system's to name, before openusd words it.
+    std::fs::metadata(path).map_err(|source| FileError::system(path, source))?;
     let wrong = |what: String| FileError::format(path, format!("it is not a readable USD: {what}"));
     let name = path.to_str().ok_or_else(|| wrong("its path is not UTF-8".into()))?;
-    // openusd trusts offsets in binary files and panics on wrong ones, and its text parser recurses: it gets a thread
-    // of its own, whose end is an error and whose stack is large (and costs nothing until it is used).
-    let name = name.to_owned();
-    let thread = std::thread::Builder::new().stack_size(STACK);
-    let thread = thread.spawn(move || read_stage(&name)).map_err(|source| FileError::system(path, source))?;
-    thread.join().map_err(|_| wrong("it is malformed".into()))?.map_err(|Failure(what)| wrong(what))
+    // openusd panics on wrong indices, and its text parser recurses; what would end the program `checked` refuses.
+    let read = guarded(STACK, || read_stage(name)).map_err(|source| FileError::system(path, source))?;
+    match read {
+        Some(Ok(scene)) => Ok(scene),
+        Some(Err(Failure(what))) => Err(wrong(format!("{what}{}", text_place(path)))),
+        None => Err(wrong(format!("an index in it is out of range{}", text_place(path)))),
+    }
 }
 
 /// Bytes of stack for the parser.
 const STACK: usize = 256 << 20;
+
+/// Where the text of a `.usda` breaks, for the end of an error; nothing if it is not text, or sound as text.
+fn text_place(path: &Path) -> String {
+    let Some(text) = std::fs::read(path).ok().and_then(|bytes| String::from_utf8(bytes).ok()) else {
+        return String::new();
+    };
+    let find = || {
+        super::checked::check(text.as_bytes()).ok()?;
+        let mut parser = openusd::usda::parser::Parser::new(&text);
+        parser.parse().err().and_then(|_| parser.last_error_highlight())
+    };
+    let place = if text.starts_with("#usda") { guarded(STACK, find).ok().flatten().flatten() } else { None };
+    place.map_or_else(String::new, |place| format!(" (line {}, column {})", place.line, place.column))
+}
 
 struct Context {
     stage: Stage,
@@ -49,8 +66,11 @@ struct Context {
 }
 
 fn read_stage(path: &str) -> Result<Scene> {
-    let stage = Stage::open(path)?;
+    let stage = Stage::builder().resolver(CheckedResolver(DefaultResolver::new())).open(path)?;
     let mut scene = Scene::default();
+    // A layer that does not open leaves its part out; a few are enough to know.
+    let errors = stage.composition_errors();
+    scene.remarks.extend(errors.iter().take(5).map(|error| format!("a part could not be read: {error}")));
     let unit =
         stage.stage_metadata("metersPerUnit")?.map_or(0.01, |value| numbers(&value).first().copied().unwrap_or(0.01));
     let z_up = matches!(stage.stage_metadata("upAxis")?, Some(Value::Token(axis)) if axis.as_str() == "Z");

@@ -1,7 +1,6 @@
 //! Tests of the readers, of packing and of the writers, in one program.
 
 mod broken;
-mod hostile;
 mod human;
 mod support;
 mod written;

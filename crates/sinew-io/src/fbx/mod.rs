@@ -4,31 +4,54 @@
 //! metres, Y up. A bone's rest is the skin's bind matrix where a skin names it, else the file's bind pose, else its
 //! transform without animation. Animation is sampled at the file's frame rate, since keys may be reduced.
 
+mod locate;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Bone, Polygons, Pose};
-use ufbx::{EvaluateOpts, LoadOpts, SpaceConversion};
+use ufbx::{AllocatorOpts, EvaluateOpts, LoadOpts, SpaceConversion};
 
 use crate::clip::StoredFrames;
+use crate::guard::guarded;
 use crate::{Clock, Convention, FileError, MeshClip, Scene, SkeletonClip, Surface, VertexWeights};
 
-/// More frames than this (77 hours at 24 a second) are not a clip but a broken time range.
-const MOST_FRAMES: f64 = 1e6 / 0.15;
+/// More frames than this (over an hour at 24 a second) are not a clip but a broken time range.
+const MOST_FRAMES: f64 = 1e5;
+
+/// Bytes that a file may become in memory: a floor, and so many times its own. Packed arrays of real files unfold tenfold.
+const MEMORY: (usize, usize) = (48 << 20, 200);
+
+/// Bytes of stack: ufbx itself needs little.
+const STACK: usize = 8 << 20;
 
 /// Reads an FBX file.
 pub fn read_fbx(path: &Path) -> Result<Scene, FileError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
+    let read = guarded(STACK, || read_bytes(path, &bytes)).map_err(|source| FileError::system(path, source))?;
+    read.unwrap_or_else(|| Err(FileError::format(path, "an index in it is out of range")))
+}
+
+fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
+    let memory = || AllocatorOpts {
+        memory_limit: MEMORY.0.saturating_add(bytes.len().saturating_mul(MEMORY.1)),
+        ..AllocatorOpts::default()
+    };
     let options = LoadOpts {
         target_axes: ufbx::CoordinateAxes::right_handed_y_up(),
         target_unit_meters: 1.0,
         space_conversion: SpaceConversion::ModifyGeometry,
         ignore_embedded: true,
+        temp_allocator: memory(),
+        result_allocator: memory(),
         ..LoadOpts::default()
     };
-    let scene = ufbx::load_memory(&bytes, options).map_err(|error| {
-        FileError::format(path, format!("it is not a readable FBX: {} {}", error.description, error.info()))
+    let scene = ufbx::load_memory(bytes, options).map_err(|error| {
+        let place = locate::first_fault(bytes).map_or_else(String::new, |place| format!(" ({place})"));
+        let (what, detail) = (error.description.trim(), error.info().trim());
+        let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+        FileError::format(path, format!("it is not a readable FBX: {what}{detail}{place}"))
     })?;
     let mut result = Scene::default();
     let unit = scene.settings.original_unit_meters;
