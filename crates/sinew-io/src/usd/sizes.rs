@@ -182,7 +182,10 @@ impl<'a> Bytes<'a> {
         let (mut at, mut parent, mut visited) = (0, (0_u64, 0_usize), 0);
         let mut pending = Vec::new();
         let (mut longest, mut total) = (0, 0);
-        while count > 0 {
+        if count == 0 {
+            return Ok(0);
+        }
+        loop {
             visited += 1;
             let (Some(&name), Some(&jump)) = (names.get(at), jumps.get(at)) else {
                 return Err(wrong("the tree leaves the table"));
