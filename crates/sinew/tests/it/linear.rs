@@ -11,7 +11,7 @@ use sinew_fit::subdivide::{LoopStep, subdivide, subdivide_skin};
 use sinew_fit::{Fitted, Method, Quiet, Training, fit};
 use sinew_runtime::{Deformer, Evaluator, Model, deform};
 
-fn dataset(name: &str) -> Examples {
+pub(crate) fn dataset(name: &str) -> Examples {
     (datasets::by_name(name).expect("a built-in data set").make)()
 }
 
@@ -47,12 +47,12 @@ fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64 {
 }
 
 /// Error on the training and on the test frames.
-fn errors(examples: &Examples, method: &Method) -> (f64, f64) {
+pub(crate) fn errors(examples: &Examples, method: &Method) -> (f64, f64) {
     let model = fitted(examples, method).model;
     (error(&model, examples, &examples.split().train), error(&model, examples, &examples.split().test))
 }
 
-fn by_name(name: &str) -> Method {
+pub(crate) fn by_name(name: &str) -> Method {
     Method::by_name(name).unwrap()
 }
 
@@ -278,18 +278,21 @@ fn too_few_poses_give_a_sensible_model_and_a_warning_with_names() {
     assert!(exercised.report.warnings.is_empty(), "{:?}", exercised.report.warnings);
 }
 
+/// Examples from the shared data folder, or `None` with a notice where it is absent.
+pub(crate) fn shared(file: &str) -> Option<Examples> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
+    if !path.exists() {
+        eprintln!("SKIPPED: {file} is not there");
+        return None;
+    }
+    let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else { panic!("{file} holds examples") };
+    Some(examples)
+}
+
 #[test]
 fn real_data_come_out_within_the_stated_errors() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     for (file, as_limit, mwe_limit) in [("muscle_arm.npz", 37.0, 18.5), ("human.npz", 24.5, 24.5)] {
-        let path = folder.join(file);
-        if !path.exists() {
-            eprintln!("SKIPPED: {file} is not there");
-            continue;
-        }
-        let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else {
-            panic!("{file} holds examples")
-        };
+        let Some(examples) = shared(file) else { continue };
         for (name, limit) in [("as", as_limit), ("mwe", mwe_limit)] {
             let (_, test) = errors(&examples, &by_name(name));
             assert!(test <= limit, "{file}, {name}: {test:.1} % on unseen poses, {limit} % expected");

@@ -8,4 +8,5 @@ mod files;
 mod linear;
 mod motion;
 mod program;
+mod regression;
 mod rivals;
