@@ -286,7 +286,7 @@ pub(crate) fn shared(file: &str) -> Option<Examples> {
         return None;
     }
     let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else { panic!("{file} holds examples") };
-    Some(examples)
+    Some(*examples)
 }
 
 #[test]
