@@ -1,8 +1,9 @@
 //! Linear blend skinning over more joints than the skeleton has (Mohr and Gleicher, "Building efficient, accurate character
 //! skins from examples", 2003): joints that turn half-way, and copies of bones that swell or shrink as a joint bends.
 //!
-//! A half-way joint at bone b (rest origin o_b, both in the root's frame) has the rotation `Q_p slerp(I, Q_pᵀ Q_b, ½)` and
-//! carries o_b where bone b carries it. A scaled copy of a bone multiplies distances from an axis through o with
+//! A part-way joint at bone b (rest origin o_b, both in the root's frame) has the rotation `Q_p exp(t θ̃_b)`, t a half or,
+//! half-way once more, a quarter or three quarters; θ̃_b is on the branch nearest to a reference, so that a twist past 180°
+//! does not turn back. It carries o_b where bone b carries it. A scaled copy of a bone multiplies distances from an axis through o with
 //! direction a by `1 + gain (1 − cos δ)/2`, δ the angle of the joint.
 
 use glam::{Affine3A, Mat3A, Quat, Vec3A};
@@ -11,6 +12,7 @@ use super::linear_blend::{skin_positions, skinning_cost};
 use super::{Cost, Scratch};
 use crate::character::{check_finite, check_indices};
 use crate::file::{TensorReader, TensorWriter};
+use crate::joint_rotations::{exp, log_near};
 use crate::posed::nearest_rotation;
 use crate::{Character, ModelError, PosedSkeleton, Skin};
 
@@ -26,12 +28,16 @@ pub struct HalfWay {
 /// A joint that follows the skeleton by a rule. Points and directions are in the root's rest frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ExtraJoint {
-    /// Turns half as far as the joint of `bone` does.
-    Half {
+    /// Turns a part of the way that the joint of `bone` does.
+    PartWay {
         /// The bone.
         bone: u16,
         /// The joint's rest position o.
         origin: [f32; 3],
+        /// The joint's rotation is taken on the branch of the logarithm nearest to this one, radians.
+        reference: [f32; 3],
+        /// The part t; a half turns half-way.
+        part: f32,
     },
     /// Moves with `carrier` and scales across an axis as the joint of `bone` bends.
     Scaled {
@@ -54,13 +60,14 @@ impl ExtraJoint {
     pub fn transform(&self, character: &Character, posed: &PosedSkeleton) -> Affine3A {
         let rotation = |b: usize| nearest_rotation(posed.relative[b].matrix3);
         let joint = |b: usize| match character.bones[b].parent {
-            Some(parent) => (rotation(parent), Quat::from_mat3a(&(rotation(parent).transpose() * rotation(b)))),
-            None => (rotation(b), Quat::IDENTITY),
+            Some(parent) => (rotation(parent), rotation(parent).transpose() * rotation(b)),
+            None => (rotation(b), Mat3A::IDENTITY),
         };
         match *self {
-            Self::Half { bone, origin } => {
+            Self::PartWay { bone, origin, reference, part } => {
                 let (parent, turn) = joint(bone as usize);
-                let matrix3 = parent * Mat3A::from_quat(half(turn));
+                let theta = log_near(turn, Vec3A::from_array(reference));
+                let matrix3 = parent * exp(theta * part);
                 let origin = Vec3A::from_array(origin);
                 let at = posed.relative[bone as usize].transform_point3a(origin);
                 Affine3A { matrix3, translation: at - matrix3 * origin }
@@ -68,7 +75,7 @@ impl ExtraJoint {
             Self::Scaled { bone, carrier, origin, axis, gain } => {
                 let (_, turn) = joint(bone as usize);
                 // (1 − cos δ)/2 = sin²(δ/2).
-                let grown = gain * turn.xyz().length_squared();
+                let grown = gain * Quat::from_mat3a(&turn).xyz().length_squared();
                 let (a, origin) = (Vec3A::from_array(axis), Vec3A::from_array(origin));
                 let across = Mat3A::IDENTITY - Mat3A::from_cols(a * a.x, a * a.y, a * a.z);
                 let scale = Mat3A::IDENTITY + across * grown;
@@ -79,26 +86,23 @@ impl ExtraJoint {
 
     fn bones(&self) -> [usize; 2] {
         match *self {
-            Self::Half { bone, .. } => [bone as usize; 2],
+            Self::PartWay { bone, .. } => [bone as usize; 2],
             Self::Scaled { bone, carrier, .. } => [bone as usize, carrier as usize],
         }
     }
 
-    /// bone, carrier, kind; then origin, axis, gain.
+    /// bone, carrier, kind; then origin, axis or reference, gain or part. Kind 0, which is no longer written, is half-way
+    /// on the shorter way.
     fn numbers(&self) -> ([u32; 3], [f32; 7]) {
         match *self {
-            Self::Half { bone, origin: [x, y, z] } => ([bone.into(), bone.into(), 0], [x, y, z, 0.0, 0.0, 0.0, 0.0]),
+            Self::PartWay { bone, origin: [x, y, z], reference: [a, b, c], part } => {
+                ([bone.into(), bone.into(), 2], [x, y, z, a, b, c, part])
+            }
             Self::Scaled { bone, carrier, origin: [x, y, z], axis: [a, b, c], gain } => {
                 ([bone.into(), carrier.into(), 1], [x, y, z, a, b, c, gain])
             }
         }
     }
-}
-
-/// Half of the shorter way.
-fn half(turn: Quat) -> Quat {
-    let turn = if turn.w < 0.0 { -turn } else { turn };
-    Quat::from_xyzw(turn.x, turn.y, turn.z, turn.w + 1.0).normalize()
 }
 
 impl HalfWay {
@@ -162,11 +166,12 @@ impl HalfWay {
         };
         let mut extras = Vec::with_capacity(bones.len() / 3);
         for (b, s) in bones.chunks_exact(3).zip(shapes.chunks_exact(7)) {
-            let origin = [s[0], s[1], s[2]];
+            let (origin, reference) = ([s[0], s[1], s[2]], [s[3], s[4], s[5]]);
             extras.push(match b[2] {
-                0 => ExtraJoint::Half { bone: bone(b[0])?, origin },
+                0 => ExtraJoint::PartWay { bone: bone(b[0])?, origin, reference: [0.0; 3], part: 0.5 },
+                2 => ExtraJoint::PartWay { bone: bone(b[0])?, origin, reference, part: s[6] },
                 1 => {
-                    let (axis, gain) = ([s[3], s[4], s[5]], s[6]);
+                    let (axis, gain) = (reference, s[6]);
                     ExtraJoint::Scaled { bone: bone(b[0])?, carrier: bone(b[1])?, origin, axis, gain }
                 }
                 kind => return Err(ModelError::Format(format!("its extra joints have the unknown kind {kind}"))),
