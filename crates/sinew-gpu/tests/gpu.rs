@@ -3,7 +3,7 @@
 use glam::{Affine3A, Quat, Vec3};
 use sinew_bench::synthetic::{self, Size};
 use sinew_gpu::{Backend, Camera, Gpu, GpuError, GpuSkin, Renderer};
-use sinew_runtime::correction::{VertexCorrection, VertexPart};
+use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{AnimationSpace, DualQuaternion, LinearBlend, MultiWeight};
 use sinew_runtime::{Character, Correction, Deformer, Evaluator, KernelRegion, Metadata, Model, Options, PoseSpace};
 
@@ -38,29 +38,52 @@ fn models() -> Vec<Model> {
     let mut models: Vec<Model> = deformers.into_iter().map(model).collect();
     let corrected = model(Deformer::LinearBlend(LinearBlend)).with_correction(correction(&character)).unwrap();
     models.push(corrected);
+    let regression = || Deformer::RotationalRegression(synthetic::rotational_regression(&character, 6));
+    for correction in [correction(&character), proxy_correction()] {
+        models.push(model(regression()).with_correction(correction).unwrap());
+    }
     models
+}
+
+/// Two regions over six proxies, one proxy in both.
+fn proxy_correction() -> Correction {
+    let region = |bone: usize, proxies: Vec<u32>| {
+        let entries = |k: usize| std::array::from_fn(|i| 0.002 * ((k * 12 + i) % 11) as f32 - 0.01);
+        let components = (0..2 * proxies.len()).map(entries).collect();
+        ProxyRegion { bone, proxies, mixing: vec![1.0, -0.5, 0.25, 0.75], components }
+    };
+    Correction::Proxies(ProxyCorrection {
+        proxy_count: 6,
+        space: pose_space(),
+        regions: vec![region(3, vec![0, 2, 5]), region(7, vec![2, 4])],
+    })
+}
+
+/// Two example poses and two regions, each with a joint of its own.
+fn pose_space() -> PoseSpace {
+    let (constant, product, additive, peak) = (0.1, 0.6, 0.3, 0.0);
+    let region = |joint: u16| KernelRegion { joints: vec![(joint, 0.5)], constant, product, additive, peak };
+    let turns = [Quat::IDENTITY, Quat::from_rotation_x(0.4)];
+    let rotations = [0, 1].map(|_| [0, 1, 2, 3].map(|k| turns.map(|q| q.to_array()[k])));
+    PoseSpace {
+        poses: 2,
+        joints: vec![2, 3],
+        rotations: rotations.as_flattened().as_flattened().to_vec(),
+        fade: vec![[50.0, 100.0]; 2],
+        peak_rate: 1.0,
+        regions: vec![region(0), region(1)],
+    }
 }
 
 /// Two regions, three parts, one vertex in two of them.
 fn correction(character: &Character) -> Correction {
-    let (constant, product, additive, peak) = (0.1, 0.6, 0.3, 0.0);
-    let region = |joint: u16| KernelRegion { joints: vec![(joint, 0.5)], constant, product, additive, peak };
     let part = |region: usize, bone: usize, vertices: Vec<u32>| {
         let components = (0..2 * vertices.len()).map(|k| [0.01 * k as f32, 0.02, -0.01]).collect();
         VertexPart { region, bone, vertices, components }
     };
-    let turns = [Quat::IDENTITY, Quat::from_rotation_x(0.4)];
-    let rotations = [0, 1].map(|_| [0, 1, 2, 3].map(|k| turns.map(|q| q.to_array()[k])));
     assert!(character.bones.len() > 9);
     Correction::Vertices(VertexCorrection {
-        space: PoseSpace {
-            poses: 2,
-            joints: vec![2, 3],
-            rotations: rotations.as_flattened().as_flattened().to_vec(),
-            fade: vec![[50.0, 100.0]; 2],
-            peak_rate: 1.0,
-            regions: vec![region(0), region(1)],
-        },
+        space: pose_space(),
         mixing: vec![vec![1.0, -0.5, 0.25, 0.75], vec![0.5, 0.5, -1.0, 2.0]],
         parts: vec![part(0, 3, vec![0, 5, 17]), part(1, 7, vec![5, 499]), part(1, 9, vec![100, 101, 102, 103])],
     })

@@ -117,7 +117,8 @@ impl PoseSpace {
     }
 
     /// Bytes that a frame reads.
-    pub(crate) fn bytes(&self) -> u64 {
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         let pairs: usize = self.regions.iter().map(|region| region.joints.len()).sum();
         (self.rotations.len() * 4 + self.joints.len() * 10 + pairs * 6 + self.regions.len() * 16) as u64
     }

@@ -68,24 +68,36 @@ pub struct Kept {
     pub left: f64,
 }
 
-/// Spends the budget: components of all regions in the order of energy a byte; `bytes[r]` is what one of region r costs.
+/// Spends the budget: components of all regions in the order of energy a byte, as many from the first on as fit, so that
+/// more bytes never leave more energy out. `bytes[r]` is what one component of region r costs, `total(counts)` what
+/// a correction with so many components of each region takes in all.
 #[must_use]
-pub fn spend(regions: &[Components], bytes: &[usize], budget: Budget) -> Kept {
+pub fn spend(regions: &[Components], bytes: &[usize], budget: Budget, total: impl Fn(&[usize]) -> usize) -> Kept {
     let mut order: Vec<(usize, usize)> =
         regions.iter().enumerate().flat_map(|(r, c)| (0..c.energies.len()).map(move |k| (r, k))).collect();
     let value = |&(r, k): &(usize, usize)| regions[r].energies[k] / bytes[r].max(1) as f64;
     order.sort_by(|a, b| value(b).total_cmp(&value(a)).then(a.cmp(b)));
-    let mut left: f64 = order.iter().map(|&(r, k)| regions[r].energies[k]).sum();
-    let mut counts = vec![0; regions.len()];
-    let mut spent = 0;
-    for (r, k) in order {
-        // A region's components come largest first; once one is skipped, so are the smaller ones.
-        if left <= budget.energy || counts[r] != k || budget.bytes.is_some_and(|most| spent + bytes[r] > most) {
-            continue;
-        }
-        counts[r] += 1;
-        spent += bytes[r];
-        left -= regions[r].energies[k];
+    // A region's components come largest first, so the first of the order are the first of every region.
+    let counts = |first: usize| {
+        let mut counts = vec![0; regions.len()];
+        order[..first].iter().for_each(|&(r, _)| counts[r] += 1);
+        counts
+    };
+    let left = |first: usize| order[first..].iter().map(|&(r, k)| regions[r].energies[k]).sum::<f64>();
+    let enough = partition(order.len(), |first| left(first) > budget.energy);
+    let kept = match budget.bytes {
+        Some(most) => partition(enough, |first| total(&counts(first + 1)) <= most),
+        None => enough,
+    };
+    Kept { counts: counts(kept), left: left(kept) }
+}
+
+/// How many of 0..n, from the first on, `holds` is true of; it must not be true again after it was false.
+fn partition(n: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle) { low = middle + 1 } else { high = middle }
     }
-    Kept { counts, left: left.max(0.0) }
+    low
 }

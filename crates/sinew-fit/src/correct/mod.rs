@@ -14,17 +14,22 @@ pub mod residual;
 pub mod select;
 pub mod vertices;
 
-use sinew_runtime::Correction;
+use glam::DVec3;
+use sinew_runtime::{Correction, Model};
 
 use components::{Components, Kept};
 use poses::PoseTable;
 use select::Chosen;
 
-use crate::{FitError, FitReport, Fitted, Progress, Training};
+use crate::{FitError, FitReport, Fitted, Progress, Training, cross_validation, predict, to_model};
 
 /// The rest mesh stays an example while the error of left-out poses grows by no more than this: it also keeps the rest
 /// pose itself in place. If it spoils the other poses more, it was not made like them.
 const REST_TOLERANCE: f64 = 1.02;
+
+/// An exact correction says why a pose is not met if it is off by more than this, percent of the diagonal rms: a
+/// fifth of a millimetre on a body.
+const SHOWS: f64 = 0.01;
 
 /// What is corrected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +90,57 @@ pub fn correct(
     let cost = correction.cost();
     report
         .found("correction", format!("{}, {} operations a frame, {} bytes", correction.kind(), cost.flops, cost.bytes));
-    Ok(Fitted { model: model.with_correction(correction)?, report })
+    if let (Some(most), 0) = (params.bytes, cost.bytes) {
+        report.warnings.push(format!("{most} bytes do not pay for one component: nothing is corrected"));
+    }
+    let model = model.with_correction(correction)?;
+    if params.closeness == Closeness::Exact {
+        tell_left(training, &model, params, &mut report);
+    }
+    Ok(Fitted { model, report })
+}
+
+/// Reports how far an exact correction stays from the training poses, and why if it shows.
+fn tell_left(training: &Training, model: &Model, params: &CorrectionParams, report: &mut FitReport) {
+    let squared = |(predicted, truth): (&Vec<DVec3>, &Vec<DVec3>)| {
+        predicted.iter().zip(truth).map(|(p, v)| p.distance_squared(*v)).sum::<f64>()
+    };
+    let predicted = predict::training_poses(model, training);
+    let squares: Vec<f64> = predicted.iter().zip(&training.vertices).map(squared).collect();
+    let percent = |sum: f64, poses: usize| {
+        100.0 * (sum / (poses * training.vertex_count()).max(1) as f64).sqrt() / training.diagonal
+    };
+    let all = percent(squares.iter().sum(), squares.len());
+    report.found("correction, left at the training poses", format!("{all:.5} % of the diagonal rms"));
+    let worst = cross_validation::least(&squares.iter().map(|s| -s).collect::<Vec<_>>());
+    let most = percent(squares[worst], 1);
+    if most > SHOWS {
+        let reason = match (params.place, params.bytes) {
+            (_, Some(bytes)) => format!("{bytes} bytes do not hold more"),
+            (Place::Proxies, None) => "the proxy bones cannot draw more; `--correct vertices` can".into(),
+            (Place::Vertices, None) => "no joint tells it from a training pose with another mesh; leave one out".into(),
+        };
+        let pose = worst + 1;
+        report.warnings.push(format!(
+            "training pose {pose} of {} is not met exactly, {most:.3} % of the diagonal rms is left: {reason}",
+            squares.len()
+        ));
+    }
+}
+
+/// Bytes of a correction with `counts` components a region (R): the pose space of the regions in use, their own bytes
+/// (`parts` gives a region's regression and what it takes besides components), and `bytes` (R) a component.
+fn total_bytes<Region>(
+    table: &PoseTable,
+    regions: &[Region],
+    parts: impl Fn(&Region) -> (&Chosen, usize),
+    bytes: &[usize],
+    counts: &[usize],
+) -> usize {
+    let used: Vec<usize> = (0..regions.len()).filter(|&r| counts[r] > 0).collect();
+    let kernels = used.iter().map(|&r| &parts(&regions[r]).0.kernel);
+    let space = to_model::correction::pose_space(table, kernels).bytes() as usize;
+    space + used.iter().map(|&r| parts(&regions[r]).1 + counts[r] * bytes[r]).sum::<usize>()
 }
 
 /// Reports what the regressions see and how well they predict.

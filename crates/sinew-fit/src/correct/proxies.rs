@@ -240,7 +240,9 @@ fn compress(
         (None, Closeness::Exact) => 1e-3 * COMPRESSION_LOSS,
         (None, Closeness::Smooth) => COMPRESSION_LOSS,
     };
-    let kept = components::spend(&all, &bytes, Budget { bytes: params.bytes, energy: loss * loss * total });
+    let own =
+        |counts: &[usize]| super::total_bytes(table, regions, |r| (&r.chosen, 4 * r.proxies.len()), &bytes, counts);
+    let kept = components::spend(&all, &bytes, Budget { bytes: params.bytes, energy: loss * loss * total }, own);
     super::tell_components(&all, &kept, report);
     let used: Vec<usize> = (0..regions.len()).filter(|&r| kept.counts[r] > 0).collect();
     let region = |&r: &usize| {

@@ -102,8 +102,10 @@ fn compress(table: &PoseTable, regions: &[Region], params: &Params, report: &mut
     let components: Vec<Components> = regions.par_iter().map(|r| Components::new(&r.gram, table.poses)).collect();
     let bytes: Vec<usize> = regions.iter().map(|r| 12 * r.vertices.len() + 4 * table.poses).collect();
     let total: f64 = components.iter().flat_map(|c| &c.energies).sum();
-    let kept =
-        components::spend(&components, &bytes, Budget { bytes: params.bytes, energy: params.loss.powi(2) * total });
+    let own =
+        |counts: &[usize]| super::total_bytes(table, regions, |r| (&r.chosen, 4 * r.vertices.len()), &bytes, counts);
+    let budget = Budget { bytes: params.bytes, energy: params.loss.powi(2) * total };
+    let kept = components::spend(&components, &bytes, budget, own);
     super::tell_components(&components, &kept, report);
     let used: Vec<usize> = (0..regions.len()).filter(|&r| kept.counts[r] > 0).collect();
     let kernels: Vec<&Chosen> = used.iter().map(|&r| &regions[r].chosen).collect();

@@ -3,12 +3,10 @@
 //!
 //!   minimise Σ_e a_e ‖Σ_i w_i T_i^e v̂ − v^e‖²,   w ≥ 0, Σ w = 1, at most K of them not zero,
 //!
-//! over bones and extra joints i. Every joint that moves gets one that turns half as far, two that turn half-way between
-//! that one and the bones, and swelling and shrinking copies of the two bones that meet there ([`ExtraJoint`]). The paper
+//! over bones and extra joints i. Every joint that moves gets one that turns half as far, if it turns far others half-way
+//! between that one and the bones, and so on ([`MOST_APART`]), and swelling and shrinking copies of the two bones that meet there ([`ExtraJoint`]). The paper
 //! adds them by hand and prunes joints by how much the fit needs them; here a vertex may use the extras of its own bones
-//! only, backward elimination prunes to K, and cross-validation decides which kinds there are. The quarters are for joints
-//! that twist by half a turn: a blend of turns 90° apart is thinner by 29 % in the middle, one of turns 45° apart by 8 %.
-//! Weights are fitted as in [`super::ssd`].
+//! only, backward elimination prunes to K, and cross-validation decides which kinds there are. Weights are fitted as in [`super::ssd`].
 
 use glam::{DAffine3, DVec3};
 use rayon::prelude::*;
@@ -26,16 +24,20 @@ const SMALLEST_WEIGHT: f64 = 1e-3;
 /// Gains of the scaled copies at 180°: twice as thick, and half. What lies between is a convex sum with the bone.
 const GAINS: [f64; 2] = [1.0, -0.5];
 
-/// Parts of a joint's turn: half-way, and half-way again.
-const PARTS: [f64; 3] = [0.5, 0.25, 0.75];
+/// Part-way joints are added until neighbours are no farther apart than this in any training pose, radians. In the middle
+/// of turns δ apart a blend is thinner by `1 − cos(δ/2)`: by 29 % for half of a half turn, by 3 % for 30°.
+const MOST_APART: f64 = 0.53;
+
+/// Halvings at most: 180° in steps of 22.5°.
+const MOST_HALVINGS: u32 = 3;
 
 /// What cross-validation chooses from: words for the report, and which extra joints there are.
 const CHOICES: [(&str, fn(&ExtraJoint) -> bool); 5] = [
     ("none", |_| false),
     ("half-way", is_half),
     ("half-way and scaling", |extra| is_half(extra) || is_scaled(extra)),
-    ("half-way and quarters", |extra| !is_scaled(extra)),
-    ("half-way, quarters and scaling", |_| true),
+    ("part-way", |extra| !is_scaled(extra)),
+    ("part-way and scaling", |_| true),
 ];
 
 fn is_half(extra: &ExtraJoint) -> bool {
@@ -95,15 +97,16 @@ pub fn fit(
 /// The extra joints of every joint that moves.
 fn extra_joints(training: &Training) -> Vec<ExtraJoint> {
     let idle = crate::exercised::unexercised(training);
-    let references = JointRotations::new(training).reference;
+    let rotations = JointRotations::new(training);
     let skeleton = &training.skeleton;
     let to_root = skeleton.rest_root_frame().inverse();
     let origin = |b: usize| to_root.transform_point3(skeleton.bones()[b].rest.translation);
     let mut extras = Vec::new();
     for b in (0..training.bone_count()).filter(|b| *b != skeleton.root() && !idle.contains(b)) {
         let bone = b as u16;
-        let (origin_b, reference) = (to_model::position(origin(b)), to_model::position(references[b]));
-        extras.extend(PARTS.map(|part| ExtraJoint::PartWay { bone, origin: origin_b, reference, part: part as f32 }));
+        let (origin_b, reference) = (to_model::position(origin(b)), to_model::position(rotations.reference[b]));
+        let part_way = |part: f32| ExtraJoint::PartWay { bone, origin: origin_b, reference, part };
+        extras.extend(parts(&rotations, b).into_iter().map(part_way));
         let parent = skeleton.parent(b);
         let ends: Vec<DVec3> = skeleton.children(b).map(origin).collect();
         let upper = origin(b) - origin(parent);
@@ -121,6 +124,14 @@ fn extra_joints(training: &Training) -> Vec<ExtraJoint> {
         }
     }
     extras
+}
+
+/// The parts of joint `b`'s turn that get a joint: the half, then quarters, then eighths, as far as they are needed.
+fn parts(rotations: &JointRotations, b: usize) -> Vec<f32> {
+    let most = rotations.logs.iter().map(|pose| pose[b].length()).fold(0.0, f64::max);
+    let needed = |&halvings: &u32| halvings == 1 || most / f64::from(1 << (halvings - 1)) > MOST_APART;
+    let level = |halvings: u32| (1..1 << halvings).step_by(2).map(move |k| k as f32 / (1 << halvings) as f32);
+    (1..=MOST_HALVINGS).filter(needed).flat_map(level).collect()
 }
 
 /// Transforms of bones and extra joints in the root's frame, (N)(J + E), by the run time's own rule.

@@ -43,6 +43,42 @@ fn an_exported_glb_shows_the_model() {
     assert!(bytes.windows(10).any(|window| window == b"SINEW_skin"));
 }
 
+/// The baked proxy bones, drawn as any engine does, and `pose` both show the corrected model, not the model beneath.
+#[test]
+fn exports_hold_the_correction_of_the_proxy_bones() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data shoulder -o shoulder.npz");
+    ok(folder.path(), "fit shoulder.npz --method rr --proxy-bones 16 -o plain.sinew");
+    ok(folder.path(), "fit shoulder.npz --method rr --proxy-bones 16 --correct proxies -o corrected.sinew");
+    let posed = |name: &str| {
+        ok(folder.path(), &format!("pose {name}.sinew shoulder.npz -o {name}.npz"));
+        match sinew_io::npz::read(&folder.path().join(format!("{name}.npz"))).unwrap() {
+            Loaded::Examples(posed) => posed,
+            _ => panic!("there is a skeleton"),
+        }
+    };
+    let (plain, corrected) = (posed("plain"), posed("corrected"));
+    ok(folder.path(), "export corrected.sinew --proxy-bones --animation shoulder.npz -o baked.glb");
+    let scene = read_scene(&folder.path().join("baked.glb")).unwrap();
+    let (skeleton, mesh) = (&scene.skeletons[0], &scene.meshes[0]);
+    let (_, weights) = mesh.skin.as_ref().unwrap();
+    let rest = mesh.rest.as_ref().unwrap();
+    let (mut baked_off, mut moved): (f64, f64) = (0.0, 0.0);
+    for (e, pose) in skeleton.poses.iter().enumerate() {
+        for (v, pairs) in weights.iter().enumerate() {
+            let blend = |&(b, weight): &(usize, f32)| {
+                (pose.globals[b] * skeleton.bones[b].rest.inverse()).transform_point3(rest[v]) * f64::from(weight)
+            };
+            let baked = pairs.iter().map(blend).sum::<glam::DVec3>();
+            baked_off = baked_off.max(baked.distance(corrected.vertices(e)[v]));
+            moved = moved.max(plain.vertices(e)[v].distance(corrected.vertices(e)[v]));
+        }
+    }
+    // The requirement for exports; five times of it tells the correction from the model beneath.
+    assert!(baked_off < 1e-4, "off by {baked_off} m");
+    assert!(moved > 5e-4, "the correction moves vertices by {moved} m at most");
+}
+
 /// What `pose` writes for other tools is what it writes as examples.
 #[test]
 fn every_format_of_pose_holds_the_same_points() {

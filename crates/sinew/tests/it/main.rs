@@ -2,6 +2,7 @@
 
 mod architecture;
 mod compare;
+mod corrections;
 mod decompose_and_recover;
 mod every_method;
 mod files;

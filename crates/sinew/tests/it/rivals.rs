@@ -1,34 +1,33 @@
-//! The rivals of rotational regression, and the correction layer, on built-in data: what the papers say of them.
+//! The rivals of rotational regression on built-in data: what the papers say of them, and what few poses make of them.
 
 use glam::{Affine3A, DVec3};
 use sinew_examples::datasets::by_name;
 use sinew_examples::{Examples, Split};
-use sinew_fit::correct::{Closeness, CorrectionParams, Place};
 use sinew_fit::methods::eigenskin::EigenSkinParams;
 use sinew_fit::{Method, Quiet, Training, fit};
 use sinew_runtime::{Evaluator, Model};
 
-fn data(name: &str) -> Examples {
+pub(crate) fn data(name: &str) -> Examples {
     (by_name(name).unwrap().make)()
 }
 
-fn fitted(examples: &Examples, method: &Method) -> Model {
+pub(crate) fn fitted(examples: &Examples, method: &Method) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
     fit(&training, method, &Quiet).unwrap().model
 }
 
-fn predicted(model: &Model, pose: &[Affine3A]) -> Vec<DVec3> {
+pub(crate) fn predicted(model: &Model, pose: &[Affine3A]) -> Vec<DVec3> {
     let mut out = vec![[0.0; 3]; model.character.vertex_count()];
     Evaluator::new(model).positions(pose, &mut out);
     out.into_iter().map(|p| glam::Vec3::from(p).as_dvec3()).collect()
 }
 
-fn pose(examples: &Examples, e: usize) -> Vec<Affine3A> {
+pub(crate) fn pose(examples: &Examples, e: usize) -> Vec<Affine3A> {
     examples.pose(e).globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect()
 }
 
 /// Root mean square distance to the truth over `frames`, as a fraction of the diagonal.
-fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64 {
+pub(crate) fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64 {
     let squared = |e: &usize| {
         let predicted = predicted(model, &pose(examples, *e));
         predicted.iter().zip(examples.vertices(*e)).map(|(p, v)| p.distance_squared(*v)).sum::<f64>()
@@ -37,7 +36,7 @@ fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64 {
     (frames.iter().map(squared).sum::<f64>() / count).sqrt() / examples.mesh().diagonal()
 }
 
-fn method(name: &str) -> Method {
+pub(crate) fn method(name: &str) -> Method {
     Method::by_name(name).unwrap()
 }
 
@@ -66,16 +65,20 @@ fn eigenskin_with_all_components_is_pose_space_deformation_on_the_bar() {
 }
 
 #[test]
-fn half_way_joints_mend_the_twist_and_lose_where_a_joint_bends_and_twists() {
-    let twist = data("tube-twist-180");
-    let test = twist.split().test.clone();
-    let plain = error(&fitted(&twist, &method("ssd")), &twist, &test);
-    // A joint half-way leaves quarter turns, whose collapse the scaling joints make good: a fifth is left at most.
-    assert!(error(&fitted(&twist, &method("halfway")), &twist, &test) < 0.2 * plain);
+fn half_way_joints_match_the_twist_and_lose_where_a_joint_bends_and_twists() {
+    // Wang's thesis (2007), section 6 and figure 6-5: half-way joints model a pure twist perfectly. Joints 22.5° apart at
+    // 180° leave a twentieth of what plain skinning does; the bar has three poses and corners, and leaves a little more.
+    for (name, part) in [("tube-twist", 0.02), ("tube-twist-180", 0.03), ("bar", 0.05)] {
+        let twist = data(name);
+        let test = twist.split().test.clone();
+        let [plain, half_way] = ["ssd", "halfway"].map(|m| error(&fitted(&twist, &method(m)), &twist, &test));
+        assert!(half_way < part * plain, "{name}: {half_way} of {plain}");
+    }
     let arm = data("arm");
     let test = arm.split().test.clone();
-    let rr = error(&fitted(&arm, &method("rr")), &arm, &test);
-    assert!(error(&fitted(&arm, &method("halfway")), &arm, &test) > 2.0 * rr);
+    let [half_way, rr] = ["halfway", "rr"].map(|m| error(&fitted(&arm, &method(m)), &arm, &test));
+    // The figure shows the gap without a number; five times is plain to see.
+    assert!(half_way > 5.0 * rr, "half-way {half_way}, rr {rr}");
 }
 
 #[test]
@@ -90,51 +93,55 @@ fn linear_gradients_predict_turns_less_accurately_than_rotational_regression() {
     assert!(scape < 0.4 * plain, "scape {scape}, ssd {plain}");
 }
 
-#[test]
-fn an_exact_correction_meets_the_training_poses() {
-    let arm = data("arm");
-    let params = CorrectionParams { closeness: Closeness::Exact, ..CorrectionParams::new(Place::Vertices) };
-    let model = fitted(&arm, &Method::Corrected(Box::new(method("ssd")), params));
-    // As for the bar.
-    assert!(error(&model, &arm, &arm.split().train) < 1e-5);
-    assert!(
-        error(&model, &arm, &arm.split().train) < 1e-3 * error(&fitted(&arm, &method("ssd")), &arm, &arm.split().train)
-    );
-}
+/// Every method that this project compares with rotational regression, and its own corrections.
+const RIVALS: [&str; 8] = ["dqs", "psd", "eigenskin", "halfway", "scape", "rr-full", "rr-cp", "rr-cv"];
 
 #[test]
-fn a_correction_fades_out_of_range() {
-    let arm = data("arm");
-    let plain = fitted(&arm, &method("ssd"));
-    let params = CorrectionParams::new(Place::Vertices);
-    let corrected = fitted(&arm, &Method::Corrected(Box::new(method("ssd")), params));
-    // The last joint that moves, turned by half a turn against its training.
-    let e = arm.split().train[0];
-    let mut far = pose(&arm, e);
-    let root = far[arm.skeleton().root()];
-    for (b, global) in far.iter_mut().enumerate() {
-        if b != arm.skeleton().root() {
-            let away = Affine3A::from_rotation_x(3.0) * Affine3A::from_rotation_z(-2.0);
-            *global = root * away * root.inverse() * *global;
-        }
-    }
-    let pairs = predicted(&plain, &far).into_iter().zip(predicted(&corrected, &far));
-    let most = pairs.map(|(a, b)| a.distance(b)).fold(0.0, f64::max);
-    // A tenth of the diagonal would be a correction at full strength in a wrong place.
-    assert!(most < 0.05 * arm.mesh().diagonal(), "{most}");
-}
-
-#[test]
-fn one_pose_and_repeated_poses_give_a_sensible_model() {
+fn few_and_repeated_poses_give_a_sensible_model_and_a_word() {
     let bar = data("bar");
     let train = bar.split().train.clone();
-    for frames in [vec![train[1]], vec![train[1]; 3], vec![train[0], train[2], train[2]]] {
+    let (rest, quarter, half) = (train[0], train[1], train[2]);
+    for (frames, word) in [
+        (vec![quarter], "one training pose"),
+        (vec![rest], "one training pose"),
+        (vec![quarter; 3], "are alike"),
+        (vec![rest, half], ""),
+        (vec![rest, half, half], ""),
+    ] {
         let training = Training::new(&bar, &frames).unwrap();
-        for name in ["psd", "eigenskin", "halfway", "rr-cp", "rr-cv"] {
+        for name in RIVALS {
             let fitted = fit(&training, &method(name), &Quiet).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let all = predicted(&fitted.model, &pose(&bar, bar.split().test[10]));
-            assert!(all.iter().all(|p| p.is_finite() && p.length() < 10.0), "{name} on {frames:?}");
-            assert!(frames.len() > 1 || !fitted.report.warnings.is_empty(), "{name} says nothing of a single pose");
+            let warnings = fitted.report.warnings.join("; ");
+            assert!(warnings.contains(word), "{name} on {frames:?} says: {warnings}");
+            // What it was shown it does not make worse than plain skinning fitted to the same.
+            let plain = fit(&training, &method("ssd"), &Quiet).unwrap().model;
+            let (own, plain) = (error(&fitted.model, &bar, &frames), error(&plain, &bar, &frames));
+            // 1e-3 of the diagonal: dual quaternions have linear blend skinning's weights, not their own.
+            assert!(own < 1.2 * plain + 1e-3, "{name} on {frames:?}: {own} where ssd leaves {plain}");
+            for e in (0..bar.frame_count()).step_by(5) {
+                let all = predicted(&fitted.model, &pose(&bar, e));
+                // The bar is 2.4 m long and its root stands still.
+                assert!(all.iter().all(|p| p.is_finite() && p.length() < 3.0), "{name} on {frames:?}, frame {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_joint_that_never_moves_is_named_and_does_no_harm() {
+    let arm = data("arm");
+    // The arm in rest, three times: none of its joints moves.
+    let rest = arm.split().train[0];
+    let training = Training::new(&arm, &[rest, rest, rest]).unwrap();
+    let names: Vec<&str> = arm.skeleton().bones().iter().map(|bone| bone.name.as_str()).collect();
+    for name in RIVALS {
+        let fitted = fit(&training, &method(name), &Quiet).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let warnings = fitted.report.warnings.join("; ");
+        assert!(warnings.contains("never move") && warnings.contains(names[names.len() - 1]), "{name}: {warnings}");
+        for &e in arm.split().test.iter().step_by(8) {
+            let all = predicted(&fitted.model, &pose(&arm, e));
+            let (diagonal, centre) = (arm.mesh().diagonal(), arm.mesh().vertices()[0]);
+            assert!(all.iter().all(|p| p.is_finite() && p.distance(centre) < 2.0 * diagonal), "{name}, frame {e}");
         }
     }
 }
