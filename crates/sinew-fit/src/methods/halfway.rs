@@ -31,8 +31,11 @@ const MOST_APART: f64 = 0.53;
 /// Halvings at most: 180° in steps of 22.5°.
 const MOST_HALVINGS: u32 = 3;
 
-/// What cross-validation chooses from: words for the report, and which extra joints there are.
-const CHOICES: [(&str, fn(&ExtraJoint) -> bool); 5] = [
+/// Words for the report, and which extra joints there are.
+type Offer = (&'static str, fn(&ExtraJoint) -> bool);
+
+/// What cross-validation chooses from.
+const CHOICES: [Offer; 5] = [
     ("none", |_| false),
     ("half-way", is_half),
     ("half-way and scaling", |extra| is_half(extra) || is_scaled(extra)),
