@@ -1,8 +1,8 @@
 //! Times that mean something on a machine that others use too.
 //!
 //! Contestants run in turn, a short burst each, round after round, so that whatever disturbs the machine disturbs all
-//! of them alike; ratios are taken between bursts of the same round, and a burst counts by its median call, which a
-//! lost time slice does not move. The best burst says what the code can do, the median of all calls what it did.
+//! of them alike; ratios are taken between bursts of the same round, and a burst counts by its lower quartile, which a
+//! lost time slice does not move even if the burst has few calls. The best burst says what the code can do, the median of all calls what it did.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use serde::Serialize;
 /// The times of one contestant, in microseconds a call.
 #[derive(Debug, Clone, Serialize)]
 pub struct Times {
-    /// The fastest burst's median call.
+    /// The fastest burst's lower quartile.
     pub best: f64,
     /// Half the calls were faster.
     pub p50: f64,
     /// 99 of 100 calls were faster.
     pub p99: f64,
-    /// Each burst's median call, in the order they ran.
+    /// Each burst's lower quartile, in the order they ran.
     #[serde(skip)]
     pub bursts: Vec<f64>,
 }
@@ -57,7 +57,7 @@ pub fn race(effort: Effort, contestants: &mut [&mut dyn FnMut()]) -> Vec<Times> 
                 last = now;
                 count += 1;
             }
-            bursts[c].push(median(&calls[c][calls[c].len() - count..]));
+            bursts[c].push(low_quartile(&calls[c][calls[c].len() - count..]));
         }
     }
     calls.into_iter().zip(bursts).map(|(calls, bursts)| Times::of(calls, bursts)).collect()
@@ -76,6 +76,13 @@ impl Times {
     pub fn ratio_to(&self, other: &Self) -> f64 {
         median(&self.bursts.iter().zip(&other.bursts).map(|(a, b)| a / b).collect::<Vec<_>>())
     }
+}
+
+/// A quarter of the values are smaller; the smallest of up to four.
+fn low_quartile(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[(values.len() - 1) / 4]
 }
 
 fn median(values: &[f64]) -> f64 {

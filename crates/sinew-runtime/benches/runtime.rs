@@ -28,6 +28,12 @@ fn main() {
     for (name, character, deformer) in cases.into_iter().filter(|case| case.0.starts_with(&wanted)) {
         print(name, character, deformer);
     }
+    if wanted == "prediction" {
+        let small = synthetic::character(Size { vertices: 160, ..CREATURE });
+        print("prediction", &small, regression(&small, 60));
+        let small = synthetic::character(Size { vertices: 16, bones: 2, influences: 2.0 });
+        print("prediction", &small, regression(&small, 30));
+    }
     if "table".starts_with(&wanted) {
         methods_by_influences();
     }

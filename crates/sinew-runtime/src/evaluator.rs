@@ -8,6 +8,7 @@ use crate::bounds::{Aabb, Bounds};
 use crate::correction::CorrectionScratch;
 use crate::deform::Scratch;
 use crate::kernel::blend::{self, BlendSkin};
+use crate::kernel::dual::Dual;
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
 use crate::kernel::regress::Regression;
@@ -54,8 +55,23 @@ pub struct Evaluator<'model> {
     pub(crate) correction_scratch: CorrectionScratch,
     /// The palette that the plan reads.
     matrices: Vec<Matrix>,
+    /// The palettes of a crowd's characters that are posed together.
+    company: [Room; COMPANY],
     #[cfg(feature = "rayon")]
     threads: crate::threads::Packed,
+}
+
+/// Characters of a crowd that are posed together: their palettes must leave room for blocks in the second-level cache.
+const COMPANY: usize = 4;
+/// Blocks that are posed for one character after the other: some 100 kB of data, to stay in the second-level cache.
+const TOGETHER: usize = 96;
+
+/// What the plan reads of one character of a company.
+#[derive(Clone, Default)]
+struct Room {
+    matrices: Vec<Matrix>,
+    duals: Vec<Dual>,
+    frame: Matrix,
 }
 
 /// What normals need besides the plan.
@@ -90,6 +106,8 @@ impl<'model> Evaluator<'model> {
             _ => None,
         };
         let normals = options.normals.then(|| Normals::new(model));
+        let matrices = vec![Matrix::default(); palette_len(model)];
+        let room = Room { matrices, duals: scratch.dual.clone(), frame: Matrix::default() };
         Self {
             model,
             options,
@@ -98,7 +116,8 @@ impl<'model> Evaluator<'model> {
             posed: PosedSkeleton::new(character),
             scratch,
             correction_scratch: model.correction.as_ref().map(Correction::scratch).unwrap_or_default(),
-            matrices: vec![Matrix::default(); palette_len(model)],
+            matrices: room.matrices.clone(),
+            company: std::array::from_fn(|_| room.clone()),
             #[cfg(feature = "rayon")]
             threads: crate::threads::Packed::new(&plan, character.vertex_count(), options.threads),
             plan: Arc::new(plan),
@@ -128,8 +147,34 @@ impl<'model> Evaluator<'model> {
             characters.for_each_init(|| self.clone(), |own, (pose, positions)| own.positions(pose, positions));
             return;
         }
-        for (pose, positions) in poses.chunks_exact(bones).zip(positions.chunks_exact_mut(vertices.max(1))) {
-            self.positions(pose, positions);
+        if matches!(*self.plan, Plan::Direct) || self.model.correction.is_some() {
+            for (pose, positions) in poses.chunks_exact(bones).zip(positions.chunks_exact_mut(vertices.max(1))) {
+                self.positions(pose, positions);
+            }
+            return;
+        }
+        let companies = poses.chunks(COMPANY * bones).zip(positions.chunks_mut(COMPANY * vertices.max(1)));
+        companies.for_each(|(poses, positions)| self.company(poses, positions));
+    }
+
+    /// Poses up to [`COMPANY`] characters, a few blocks of each at a time: the blocks' data is read once for all.
+    fn company(&mut self, poses: &[Affine3A], positions: &mut [[f32; 3]]) {
+        let (bones, vertices) = (self.model.character.bones.len(), self.model.character.vertex_count());
+        let count = poses.len() / bones;
+        for (k, pose) in poses.chunks_exact(bones).enumerate() {
+            self.prepare(pose);
+            let room = &mut self.company[k];
+            room.frame = (&self.posed.frame).into();
+            room.matrices.copy_from_slice(&self.matrices);
+            room.duals.copy_from_slice(&self.scratch.dual);
+        }
+        let (plan, blocks) = (&*self.plan, self.plan.blocks());
+        for start in (0..blocks).step_by(TOGETHER) {
+            let some = start..blocks.min(start + TOGETHER);
+            for (room, positions) in self.company[..count].iter().zip(positions.chunks_exact_mut(vertices.max(1))) {
+                let palette = Palette { matrices: &room.matrices, duals: &room.duals, frame: room.frame };
+                plan.run(self.options.instructions, &palette, some.clone(), Scatter(positions));
+            }
         }
     }
 

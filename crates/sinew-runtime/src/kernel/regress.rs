@@ -14,7 +14,7 @@ use glam::{Affine3A, DAffine3, DMat4, DVec4, Mat3A, Quat, Vec3A, Vec4};
 use super::Matrix;
 use super::lanes::{Kernel, Lanes, Row};
 use super::rotation::{
-    NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
+    Matrices, NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
     quaternions,
 };
 use crate::Character;
@@ -238,8 +238,7 @@ fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine
     let rest: Quaternions<L> =
         Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array().map(|entry| s.splat(entry));
     for (eight, out) in regression.turning.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
-        let entry = |k: usize| s.load(&Row(eight.map(|b| bones[b as usize].0[k / 3 * 4 + k % 3])));
-        let (mut m, off) = polished(s, std::array::from_fn(entry));
+        let (mut m, off) = polished(s, turns_of(s, bones, eight));
         if s.array(off).iter().any(|&off| !(off < NEARLY_ROTATION)) {
             let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame.matrix3));
             m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
@@ -247,6 +246,22 @@ fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine
         let [x, y, z, w] = product(s, quaternions(s, m), rest).map(|entry| s.array(entry));
         *out = std::array::from_fn(|l| [x[l], y[l], z[l], w[l]]);
     }
+}
+
+/// The 3×3 parts of eight matrices.
+#[inline(always)]
+fn turns_of<L: Lanes>(s: L, bones: &[Matrix], eight: &[u32; LANES]) -> Matrices<L> {
+    let mut upper = [s.splat(0.0); LANES];
+    let mut lower = [[0.0; LANES]; 3];
+    for l in 0..LANES {
+        let (xy, z) = halves(&bones[eight[l] as usize]);
+        upper[l] = s.load_array(xy);
+        for k in 0..3 {
+            lower[k][l] = z[k];
+        }
+    }
+    let [a, b, c, _, d, e, f, _] = s.transpose(upper);
+    [a, b, c, d, e, f, s.load_array(&lower[0]), s.load_array(&lower[1]), s.load_array(&lower[2])]
 }
 
 /// The rotation of a bone that scales, row by row, as the plain twin finds it: in the root's frame.

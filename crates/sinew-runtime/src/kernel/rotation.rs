@@ -91,12 +91,8 @@ pub(super) fn quaternions<L: Lanes>(s: L, m: Matrices<L>) -> Quaternions<L> {
     // Each is the quaternion times four times one of its entries: w, x, y, z.
     let (by_w, by_x) = ([wx, wy, wz, s.add(up, sum)], [s.sub(up, sum), pxy, pxz, wx]);
     let (by_y, by_z) = ([pxy, s.add(down, difference), pyz, wy], [pxz, pyz, s.sub(down, difference), wz]);
-    let better = |a: Quaternions<L>, ka: usize, b: Quaternions<L>, kb: usize| {
-        let pick = |yes, no| s.select_less(a[ka], b[kb], yes, no);
-        let largest = pick(b[kb], a[ka]);
-        ([pick(b[0], a[0]), pick(b[1], a[1]), pick(b[2], a[2]), pick(b[3], a[3])], largest)
-    };
-    let ((first, most), (second, other)) = (better(by_w, 3, by_x, 0), better(by_y, 1, by_z, 2));
+    let ((first, most), (second, other)) =
+        (better(s, (by_w, by_w[3]), (by_x, by_x[0])), better(s, (by_y, by_y[1]), (by_z, by_z[2])));
     let mut q = first;
     for k in 0..4 {
         q[k] = s.select_less(most, other, second[k], first[k]);
@@ -104,6 +100,16 @@ pub(super) fn quaternions<L: Lanes>(s: L, m: Matrices<L>) -> Quaternions<L> {
     let square = s.mul_add(q[3], q[3], dot(s, [q[0], q[1], q[2]], [q[0], q[1], q[2]]));
     let scale = s.div(one, s.sqrt(square));
     q.map(|entry| s.mul(entry, scale))
+}
+
+/// The quaternion with the larger number, and that number.
+#[inline(always)]
+fn better<L: Lanes>(s: L, a: (Quaternions<L>, L::V), b: (Quaternions<L>, L::V)) -> (Quaternions<L>, L::V) {
+    let mut q = a.0;
+    for k in 0..4 {
+        q[k] = s.select_less(a.1, b.1, b.0[k], q[k]);
+    }
+    (q, s.select_less(a.1, b.1, b.1, a.1))
 }
 
 /// The product a b.

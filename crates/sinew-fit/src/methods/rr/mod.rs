@@ -82,8 +82,8 @@ pub struct RrParams {
     pub predictor: PredictorForm,
     /// How groups of vertices are found.
     pub clustering: Clustering,
-    /// What leaving out blocks of c₁ and c₂ may move a proxy's vertices by, as a part of the rms error before refinement;
-    /// the refinement follows and makes up for most of it. 0 leaves out nothing.
+    /// What leaving out blocks of c₁ and c₂ may move a proxy's vertices by, rms over the training poses, as a part of the
+    /// rms error before refinement; the refinement follows and makes up for most of it. 0 leaves out nothing.
     pub prune: f64,
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,

@@ -7,8 +7,8 @@
 //!
 //!   x_pℓ² = mean_e Σ_r s_pr² ‖ Σ_c B_rc (D_ℓ^e − D_p^e)_c ‖²
 //!
-//! s_pr being the reach of p's vertices from its centre. In each row the blocks with the smallest x go, while the sum of
-//! what they move stays under the tolerance.
+//! s_pr being the reach of p's vertices from its centre. In each row the blocks with the smallest x go one after the
+//! other, while what all of them together move stays under the tolerance.
 
 use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
@@ -75,27 +75,33 @@ fn standing_in<const C: usize>(
 ) -> Vec<Vec<usize>> {
     let row = |p: usize| {
         let (own, reach) = (stand_in(p), reach(p));
-        let moved = |column: usize| {
-            let mut square = 0.0;
+        // What leaving a block out moves, (N, 4).
+        let moves = |column: usize| -> Vec<DVec3> {
+            let mut moves = Vec::with_capacity(4 * poses);
             for e in 0..poses {
                 let (there, here) = (source(e, column), source(e, own));
                 for r in 0..4 {
                     let sum: DVec3 = (0..C).map(|c| matrix[(4 * p + r, C * column + c)] * (there[c] - here[c])).sum();
-                    square += reach[r] * reach[r] * sum.length_squared();
+                    moves.push(reach[r] * sum);
                 }
             }
-            (square / poses as f64).sqrt()
+            moves
         };
-        let mut others: Vec<(f64, usize)> =
-            (0..matrix.ncols() / C).filter(|&column| column != own).map(|column| (moved(column), column)).collect();
+        let rms = |moves: &[DVec3]| (moves.iter().map(|m| m.length_squared()).sum::<f64>() / poses as f64).sqrt();
+        let mut others: Vec<(f64, usize, Vec<DVec3>)> = (0..matrix.ncols() / C)
+            .filter(|&column| column != own)
+            .map(|column| (column, moves(column)))
+            .map(|(column, moves)| (rms(&moves), column, moves))
+            .collect();
         // In steps: equal blocks of a symmetric mesh must not hang on the last bit.
-        others.sort_by_key(|&(moved, column)| ((moved / (1e-6 * tolerance).max(f64::MIN_POSITIVE)) as u64, column));
-        let mut budget = tolerance;
-        let affordable = others.iter().take_while(|&&(moved, _)| {
-            budget -= moved;
-            budget >= 0.0
+        let step = (1e-6 * tolerance).max(f64::MIN_POSITIVE);
+        others.sort_by_key(|&(moved, column, _)| ((moved / step) as u64, column));
+        let mut total = vec![DVec3::ZERO; 4 * poses];
+        let affordable = others.iter().take_while(|(_, _, moves)| {
+            total.iter_mut().zip(moves).for_each(|(total, moved)| *total += *moved);
+            rms(&total) <= tolerance
         });
-        affordable.map(|&(_, column)| column).collect()
+        affordable.map(|&(_, column, _)| column).collect()
     };
     (0..proxies).into_par_iter().map(row).collect()
 }
