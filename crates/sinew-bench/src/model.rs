@@ -58,6 +58,8 @@ pub struct Target {
 pub struct Report {
     /// The method's name.
     pub method: String,
+    /// Whether the method is meant for every frame; one that solves an equation over the mesh is not.
+    pub real_time: bool,
     /// Vertices, V.
     pub vertices: usize,
     /// Joints, J.
@@ -114,6 +116,7 @@ pub fn bench(model: &Model, effort: Effort) -> Report {
     let bound = bound(character.vertex_count(), influences, effort);
     let mut report = Report {
         method: model.metadata.method.clone(),
+        real_time: model.deformer.real_time(),
         vertices: character.vertex_count(),
         joints: character.bones.len(),
         influences: influences as f64 / character.vertex_count().max(1) as f64,

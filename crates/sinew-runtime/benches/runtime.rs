@@ -2,6 +2,7 @@
 //! paper's comparison of methods.
 
 use sinew_bench::model::{Report, Target, bench};
+use sinew_bench::peers::PEERS;
 use sinew_bench::synthetic::{self, CREATURE, Size};
 use sinew_bench::timing::{Effort, race};
 use sinew_runtime::deform::{AnimationSpace, LinearBlend, MultiWeight};
@@ -33,6 +34,12 @@ fn main() {
         print("prediction", &small, regression(&small, 60));
         let small = synthetic::character(Size { vertices: 16, bones: 2, influences: 2.0 });
         print("prediction", &small, regression(&small, 30));
+    }
+    if "peers".starts_with(&wanted) {
+        println!("\nOthers, linear blend skinning of a mesh of the creature's size on one core at 3.2 GHz, million vertices a second");
+        for peer in PEERS {
+            println!("{:8} {}: {}", peer.millions, peer.name, peer.source);
+        }
     }
     if "table".starts_with(&wanted) {
         methods_by_influences();

@@ -96,6 +96,13 @@ impl Deformer {
         }
     }
 
+    /// Whether a frame costs about what skinning costs. A method that solves an equation over the whole mesh for every
+    /// pose does not: it is there to compare with, and to bake.
+    #[must_use]
+    pub fn real_time(&self) -> bool {
+        !matches!(self, Self::FullGradients(_))
+    }
+
     /// Refuses sizes and indices that do not fit the character.
     pub fn check(&self, character: &Character) -> Result<(), ModelError> {
         match self {

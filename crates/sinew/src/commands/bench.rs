@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sinew_bench::model::{Figures, Report, Target, bench};
+use sinew_bench::peers::{PEERS, Peer};
 use sinew_bench::timing::Effort;
 use sinew_runtime::Model;
 
@@ -65,7 +66,8 @@ fn print(report: &Report) -> anyhow::Result<()> {
         row.resize(8, String::new());
         row
     };
-    let mut rows = vec![row(&report.method, &report.model), row("ssd on the same mesh", &report.ssd)];
+    let name = if report.real_time { report.method.clone() } else { format!("{} (not real-time)", report.method) };
+    let mut rows = vec![row(&name, &report.model), row("ssd on the same mesh", &report.ssd)];
     rows.extend(report.plain_microseconds.map(|time| short("plain loop", time)));
     rows.push(short("bound for ssd", report.bound.microseconds));
     let header = ["", "µs", "Mvertices/s", "p50 µs", "p99 µs", "cold µs", "MB", "Mflop"];
@@ -78,6 +80,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
         ("time over ssd", format!("{:.2}", report.ratio_to_ssd)),
         ("with palette normals", format!("{:.2} × positions only", report.palette_normals_ratio)),
         ("with one-ring normals", format!("{:.2} × positions only", report.one_ring_normals_ratio)),
+        ("of a crowd of 100", format!("{:.2} × one that stays in the cache", report.crowd_ratio_to_hot)),
         ("multiply-adds", format!("{:.1} G/s measured", report.bound.multiply_adds_per_second / 1e9)),
         ("bandwidth", format!("{:.1} GB/s measured", report.bound.bytes_per_second / 1e9)),
     ];
@@ -87,5 +90,10 @@ fn print(report: &Report) -> anyhow::Result<()> {
         let word = if t.met { "met" } else { "missed" };
         vec![t.name.clone(), format!("{:.2}", t.value), format!("{sign} {}", t.limit), word.into()]
     };
-    output::table(&["aim", "measured", "", ""], report.targets.iter().map(aim).collect())
+    output::table(&["aim", "measured", "", ""], report.targets.iter().map(aim).collect())?;
+    let peer = |p: &Peer| vec![p.name.into(), p.millions.to_string(), p.source.into()];
+    output::table(
+        &["others, 29,380 vertices, 4 influences, one core at 3.2 GHz", "Mvertices/s", ""],
+        PEERS.iter().map(peer).collect(),
+    )
 }

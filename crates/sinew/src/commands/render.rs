@@ -9,14 +9,16 @@ use sinew_examples::{Examples, FrameSelection};
 use sinew_gpu::{Backend, Camera, Gpu, GpuSkin, Picture, Renderer};
 use sinew_runtime::Model;
 
+use crate::webp::{self, Frame};
 use crate::{Outcome, load, output};
 
-/// Draw a model through an animation: a folder of PNG frames or an animated GIF.
+/// Draw a model through an animation: a folder of PNG frames, an animated GIF or WebP.
 #[derive(clap::Args)]
 #[command(after_help = "The mesh is posed and drawn on the GPU; a software driver (Mesa's lavapipe) will do.
 
 Examples:
   sinew render arm.sinew --animation arm.npz -o arm.gif
+  sinew render arm.sinew --animation arm.npz -o arm.webp
   sinew render arm.sinew --animation arm.npz --frames test --errors -o frames/")]
 pub struct Args {
     /// The model.
@@ -24,7 +26,7 @@ pub struct Args {
     /// The animation: an examples.npz, or anything `sinew pack` reads, of the same character.
     #[arg(long, value_name = "CLIP")]
     animation: PathBuf,
-    /// A folder for PNG frames, or a .gif file.
+    /// A folder for PNG frames, or a .gif or .webp file.
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
     /// The frames to draw: train, test, all, 0,5,10, 0..40 or every:5.
@@ -47,6 +49,7 @@ pub struct Args {
 /// What the output's name asks for.
 enum Target {
     Gif,
+    WebP,
     Folder,
 }
 
@@ -66,6 +69,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let pictures = draw(&args, &model, &examples, &frames)?;
     match target {
         Target::Gif => write_gif(&args.output, &pictures, fps)?,
+        Target::WebP => write_webp(&args.output, &pictures, fps)?,
         Target::Folder => write_folder(&args.output, &pictures, &frames)?,
     }
     output::line(&format!("{} frames → {}", pictures.len(), args.output.display()))?;
@@ -76,10 +80,12 @@ fn target(path: &Path) -> anyhow::Result<Target> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
         Some("gif") => Ok(Target::Gif),
+        Some("webp") => Ok(Target::WebP),
         None => Ok(Target::Folder),
         Some(other) => bail!(
-            "{}: sinew writes a .gif or a folder of PNG frames, not .{other}; for video, write a folder and join its \
-             frames with a tool such as ffmpeg",
+            "{}: sinew writes a .gif, a .webp or a folder of PNG frames, not .{other}; for video, write a folder, say \
+             `-o frames`, and join its frames: ffmpeg -framerate 24 -pattern_type glob -i 'frames/*.png' -pix_fmt \
+             yuv420p clip.mp4",
             path.display()
         ),
     }
@@ -135,6 +141,18 @@ fn write_gif(path: &Path, pictures: &[Picture], fps: f64) -> anyhow::Result<()> 
     Ok(())
 }
 
+fn write_webp(path: &Path, pictures: &[Picture], fps: f64) -> anyhow::Result<()> {
+    fn frame(p: &Picture) -> Frame<'_> {
+        Frame { width: p.width, height: p.height, pixels: &p.pixels }
+    }
+    // Whole milliseconds, as many as three bytes hold.
+    let milliseconds = (1000.0 / fps).round().clamp(1.0, 16_777_215.0) as u32;
+    let frames: Vec<Frame> = pictures.iter().map(frame).collect();
+    let bytes = webp::animation(&frames, milliseconds)?;
+    sinew_io::write_atomically(path, |file| file.write_all(&bytes))?;
+    Ok(())
+}
+
 fn write_folder(path: &Path, pictures: &[Picture], frames: &[usize]) -> anyhow::Result<()> {
     std::fs::create_dir_all(path).with_context(|| path.display().to_string())?;
     for (picture, frame) in pictures.iter().zip(frames) {
@@ -168,7 +186,7 @@ mod tests {
     #[test]
     fn an_ending_that_is_not_written_names_what_is() {
         let error = target(Path::new("clip.mp4")).err().expect("mp4 is not written");
-        assert!(error.to_string().contains(".gif or a folder of PNG frames"), "{error}");
+        assert!(error.to_string().contains("ffmpeg"), "{error}");
         assert!(matches!(target(Path::new("frames")), Ok(Target::Folder)));
     }
 }
