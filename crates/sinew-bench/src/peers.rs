@@ -24,7 +24,11 @@ pub const PEERS: [Peer; 8] = [
     },
     Peer { name: "vertex by vertex, by hand", millions: 366.0, source: "intrinsics, AVX2" },
     Peer { name: "Eigen, -march=native", millions: 337.0, source: "eigen.tuxfamily.org: blend, then transform" },
-    Peer { name: "ozz-animation 0.16, -march=native", millions: 243.0, source: "github.com/guillaumeblanc/ozz-animation" },
+    Peer {
+        name: "ozz-animation 0.16, -march=native",
+        millions: 243.0,
+        source: "github.com/guillaumeblanc/ozz-animation",
+    },
     Peer { name: "ozz-animation 0.16", millions: 190.0, source: "its SkinningJob, built as it comes" },
     Peer { name: "ozz-animation 0.16 with normals", millions: 147.0, source: "its SkinningJob, built as it comes" },
     Peer { name: "libigl, dual quaternions", millions: 0.8, source: "igl::dqs" },

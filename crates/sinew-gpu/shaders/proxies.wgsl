@@ -18,9 +18,9 @@ struct Params {
     c1_values: u32,
     c2_values: u32,
     deltas: u32,         // 1 if each proxy has something added to its transform, else 0
+    gradients: u32,      // where the gradients of all instances begin in `pose`
     pad0: u32,
     pad1: u32,
-    pad2: u32,
     // F̂⁻¹, row by row
     inverse_rest: array<vec4<f32>, 3>,
 }
@@ -28,7 +28,8 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 // starts (P + 1) of c₁ and of c₂, columns, values (f32 bits)
 @group(0) @binding(1) var<storage, read> blocks: array<u32>;
-// per instance: F as 4 columns; d as 3 columns a gradient (P); q as 4 columns a bone (J); deltas as 4 columns a proxy
+// per instance: F as 4 columns; q as 4 columns a bone (J); deltas as 4 columns a proxy; after all instances: d as 3
+// columns a gradient (P) and instance
 @group(0) @binding(2) var<storage, read> pose: array<vec4<f32>>;
 // per instance: 3 rows a matrix, (P + J)
 @group(0) @binding(3) var<storage, read_write> palette: array<vec4<f32>>;
@@ -43,10 +44,10 @@ fn proxies(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= count) {
         return;
     }
-    let size = 4u + 3u * params.proxies + 4u * params.bones + 4u * params.proxies * params.deltas;
+    let size = 4u + 4u * params.bones + 4u * params.proxies * params.deltas;
     let base = id.y * size;
-    let d = base + 4u;
-    let q = d + 3u * params.proxies;
+    let d = params.gradients + id.y * 3u * params.proxies;
+    let q = base + 4u;
     var c0 = vec3<f32>(0.0);
     var c1 = vec3<f32>(0.0);
     var c2 = vec3<f32>(0.0);

@@ -74,12 +74,19 @@ pub struct Gpu {
 impl Gpu {
     /// Opens the first adapter that `backend` has, with all its limits.
     pub fn new(backend: Backend) -> Result<Self, GpuError> {
+        let best = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+        match backend {
+            // OpenGL only if there is nothing else: looking for it wakes the window system, and Mesa's driver complains on
+            // stderr where there is none.
+            Backend::Any => Self::open(backend, best).or_else(|_| Self::open(backend, wgpu::Backends::GL)),
+            Backend::Vulkan => Self::open(backend, wgpu::Backends::VULKAN),
+            Backend::Gl => Self::open(backend, wgpu::Backends::GL),
+        }
+    }
+
+    fn open(backend: Backend, backends: wgpu::Backends) -> Result<Self, GpuError> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-        descriptor.backends = match backend {
-            Backend::Any => wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12 | wgpu::Backends::GL,
-            Backend::Vulkan => wgpu::Backends::VULKAN,
-            Backend::Gl => wgpu::Backends::GL,
-        };
+        descriptor.backends = backends;
         let instance = wgpu::Instance::new(descriptor);
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))
             .map_err(|error| GpuError::NoAdapter { backend, reason: error.to_string() })?;

@@ -1,12 +1,14 @@
 //! A learned skin on the GPU, through wgpu compute shaders: the passes of Wang, Pulli and Popović (2007) for every method
 //! that has one.
 //!
+//! 0. `predict`: key gradients d(q) from joint rotations (rotational regression, if [`SkinOptions::predict`] asks for it;
+//!    otherwise the processor does it, which takes microseconds);
 //! 1. `proxies`: proxy bones from key gradients and bones, `t = c₁ d + c₂ q` (rotational regression only);
 //! 2. `skin`: every vertex from the palette, into a buffer that later passes reuse;
 //! 3. `correction`: displacements interpolated over poses (models that have one);
 //! 4. `normals`: from the posed triangles.
 //!
-//! A frame uploads d(q) and q, a few hundred numbers an instance; many instances run in one dispatch. The shaders stand
+//! A frame uploads d(q) and q, or q alone, a few hundred numbers an instance; many instances run in one dispatch. The shaders stand
 //! alone ([`shaders`]); every pass needs three storage buffers, so that OpenGL ES 3.1 runs them too.
 //!
 //! ```no_run
@@ -28,10 +30,12 @@ mod tables;
 
 pub use device::{Backend, Gpu, GpuError};
 pub use draw::{Camera, Picture, Renderer};
-pub use skin::GpuSkin;
+pub use skin::{GpuSkin, SkinOptions};
 
 /// The WGSL sources, for engines that want only them; each says what its buffers hold.
 pub mod shaders {
+    /// Joint rotations to key gradients.
+    pub const PREDICT: &str = include_str!("../shaders/predict.wgsl");
     /// Proxy bones and bones to a palette.
     pub const PROXIES: &str = include_str!("../shaders/proxies.wgsl");
     /// A palette to posed vertices.

@@ -6,11 +6,32 @@ use sinew_runtime::{Correction, Deformer, Evaluator, Inputs, Model};
 use crate::pass::Pass;
 use crate::{Gpu, GpuError, shaders, tables};
 
+/// How a model is put on the GPU.
+#[derive(Debug, Clone, Copy)]
+pub struct SkinOptions {
+    /// Characters posed in one dispatch, at least 1. Default 1.
+    pub instances: usize,
+    /// Whether rotational regression's key gradients are predicted on the GPU too; then a frame uploads the bones alone.
+    /// Other methods do not look at it. Default: no, for the processor predicts in microseconds.
+    pub predict: bool,
+}
+
+impl Default for SkinOptions {
+    fn default() -> Self {
+        Self { instances: 1, predict: false }
+    }
+}
+
+/// What pass `joints` keeps of a joint: 9 features and a rotation.
+const JOINT_FLOATS: usize = 18;
+
 /// A model ready to be posed many times, for a number of instances at once.
 pub struct GpuSkin<'model> {
     evaluator: Evaluator<'model>,
     model: &'model Model,
     instances: usize,
+    /// Whether the GPU predicts d(q).
+    predict: bool,
     passes: Vec<Pass>,
     /// What the frame uploads: the pose for pass `proxies`, or the palette itself.
     pose: wgpu::Buffer,
@@ -20,14 +41,20 @@ pub struct GpuSkin<'model> {
     normals: wgpu::Buffer,
     /// Reused from frame to frame.
     upload: Vec<[f32; 4]>,
+    gradients: Vec<[f32; 4]>,
     correction_upload: Vec<f32>,
 }
 
 impl<'model> GpuSkin<'model> {
     /// Uploads `model` for `instances` characters.
     pub fn new(gpu: &Gpu, model: &'model Model, instances: usize) -> Result<Self, GpuError> {
+        Self::with(gpu, model, SkinOptions { instances, ..SkinOptions::default() })
+    }
+
+    /// Uploads `model` as `options` say.
+    pub fn with(gpu: &Gpu, model: &'model Model, options: SkinOptions) -> Result<Self, GpuError> {
         let character = &model.character;
-        let (vertices, instances) = (character.vertex_count(), instances.max(1));
+        let (vertices, instances) = (character.vertex_count(), options.instances.max(1));
         let copied = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::VERTEX;
         let room = 16 * (vertices * instances) as u64;
         let positions = gpu.buffer("positions", room, copied)?;
@@ -38,9 +65,22 @@ impl<'model> GpuSkin<'model> {
         let mut passes = Vec::new();
         let pose = match &model.deformer {
             Deformer::RotationalRegression(d) => {
-                let (params, blocks) = tables::proxies(d, character, has_deltas(model));
-                let bytes = 16 * (pose_vectors(model) * instances) as u64;
+                let (size, count) = (pose_vectors(model), d.proxy_count());
+                let gradients = (size * instances) as u32;
+                let bytes = 16 * ((size + 3 * count) * instances) as u64;
                 let pose = gpu.buffer("the pose", bytes, wgpu::BufferUsages::COPY_DST)?;
+                if options.predict {
+                    let (params, tables) = tables::predict(d, character, size as u32, gradients);
+                    let tables = gpu.buffer_with("the predictors", &tables)?;
+                    let bones = character.bones.len();
+                    let bytes = 4 * (JOINT_FLOATS * bones * instances) as u64;
+                    let joints = gpu.buffer("the joint rotations", bytes, wgpu::BufferUsages::empty())?;
+                    for (entry, threads) in [("joints", bones), ("predict", count)] {
+                        let (shader, threads) = ((shaders::PREDICT, entry), (threads, instances));
+                        passes.push(Pass::new(gpu, shader, &params, [&tables, &pose, &joints], threads)?);
+                    }
+                }
+                let (params, blocks) = tables::proxies(d, character, has_deltas(model), gradients);
                 let blocks = gpu.buffer_with("the proxy blocks", &blocks)?;
                 let threads = (d.proxy_count() + character.bones.len(), instances);
                 passes.push(Pass::new(
@@ -80,12 +120,14 @@ impl<'model> GpuSkin<'model> {
             evaluator,
             model,
             instances,
+            predict: options.predict,
             passes,
             pose,
             correction,
             positions,
             normals,
             upload,
+            gradients: Vec::new(),
             correction_upload,
         })
     }
@@ -97,14 +139,18 @@ impl<'model> GpuSkin<'model> {
             return Err(GpuError::Pose { found: poses.len(), instances: self.instances, bones });
         }
         self.upload.clear();
+        self.gradients.clear();
         self.correction_upload.clear();
         for pose in poses.chunks_exact(bones) {
-            let inputs = self.evaluator.inputs(pose);
+            let inputs = if self.predict { self.evaluator.pose_only(pose) } else { self.evaluator.inputs(pose) };
             push_pose(self.model, &inputs, &mut self.upload);
+            inputs.gradients.iter().for_each(|d| self.gradients.extend(tables::columns(d)));
             if self.correction.is_some() {
                 push_correction(&inputs, &mut self.correction_upload);
             }
         }
+        // Gradients of all instances stand behind their poses.
+        self.upload.append(&mut self.gradients);
         gpu.queue.write_buffer(&self.pose, 0, bytemuck::cast_slice(&self.upload));
         if let Some(buffer) = &self.correction {
             gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&self.correction_upload));
@@ -150,19 +196,18 @@ fn palette_vectors(model: &Model) -> usize {
     let bones = model.character.bones.len();
     match &model.deformer {
         Deformer::RotationalRegression(d) => 3 * (d.proxy_count() + bones),
+        Deformer::HalfWay(d) => 3 * (d.extras.len() + bones),
         Deformer::MultiWeight(_) => 3 * bones + 3,
         Deformer::DualQuaternion(_) => 2 * bones + 3,
         _ => 3 * bones,
     }
 }
 
-/// Vectors of the pose an instance, for pass `proxies`.
+/// Vectors of the pose an instance, for pass `proxies`, without the gradients.
 fn pose_vectors(model: &Model) -> usize {
     let bones = model.character.bones.len();
     match &model.deformer {
-        Deformer::RotationalRegression(d) => {
-            4 + 3 * d.proxy_count() + 4 * bones + if has_deltas(model) { 4 * d.proxy_count() } else { 0 }
-        }
+        Deformer::RotationalRegression(d) => 4 + 4 * bones + if has_deltas(model) { 4 * d.proxy_count() } else { 0 },
         _ => 0,
     }
 }
@@ -177,10 +222,10 @@ fn push_pose(model: &Model, inputs: &Inputs, upload: &mut Vec<[f32; 4]>) {
     match &model.deformer {
         Deformer::RotationalRegression(_) => {
             push_columns(&inputs.frame, upload);
-            inputs.gradients.iter().for_each(|d| upload.extend(tables::columns(d)));
             inputs.relative.iter().for_each(|q| push_columns(q, upload));
             inputs.proxy_deltas.iter().for_each(|delta| push_columns(delta, upload));
         }
+        Deformer::HalfWay(_) => inputs.palette.iter().for_each(|&t| push_rows(t, upload)),
         Deformer::MultiWeight(_) => {
             inputs.relative.iter().for_each(|&t| push_rows(t, upload));
             push_rows(inputs.frame, upload);

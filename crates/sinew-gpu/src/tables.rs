@@ -20,6 +20,7 @@ pub(crate) fn skin(model: &Model) -> Result<SkinTable, GpuError> {
     let character = &model.character;
     let table = match &model.deformer {
         Deformer::LinearBlend(_) => linear_blend(&character.skin, character),
+        Deformer::HalfWay(d) => linear_blend(&d.skin, character),
         Deformer::RotationalRegression(d) => linear_blend(&d.skin, character),
         Deformer::AnimationSpace(d) => {
             let mut words = Vec::new();
@@ -39,8 +40,8 @@ pub(crate) fn skin(model: &Model) -> Result<SkinTable, GpuError> {
             SkinTable { entry: "entries", words, width: d.width }
         }
         Deformer::DualQuaternion(_) => dual(&character.skin, character),
-        #[allow(unreachable_patterns)]
-        other => return Err(GpuError::Unsupported(other.kind().into())),
+        // They solve an equation over the mesh.
+        Deformer::FullGradients(_) => return Err(GpuError::Unsupported(model.deformer.kind().into())),
     };
     Ok(table)
 }
@@ -69,8 +70,13 @@ fn dual(skin: &Skin, character: &Character) -> SkinTable {
     SkinTable { entry: "dual", words, width: skin.width }
 }
 
-/// What pass `proxies` reads: parameters and blocks.
-pub(crate) fn proxies(d: &RotationalRegression, character: &Character, deltas: bool) -> (Vec<u32>, Vec<u32>) {
+/// What pass `proxies` reads: parameters and blocks. `gradients` is where d stands in the pose.
+pub(crate) fn proxies(
+    d: &RotationalRegression,
+    character: &Character,
+    deltas: bool,
+    gradients: u32,
+) -> (Vec<u32>, Vec<u32>) {
     let mut blocks: Vec<u32> = Vec::new();
     let mut at = Vec::new();
     let mut part = |words: Vec<u32>| {
@@ -86,9 +92,37 @@ pub(crate) fn proxies(d: &RotationalRegression, character: &Character, deltas: b
     let inverse_rest = sinew_runtime::PosedSkeleton::new(character).rest_frame.inverse();
     let mut params = vec![d.proxy_count() as u32, character.bones.len() as u32];
     params.extend(at);
-    params.extend([u32::from(deltas), 0, 0, 0]);
+    params.extend([u32::from(deltas), gradients, 0, 0]);
     params.extend(rows(inverse_rest).as_flattened().iter().map(|x| x.to_bits()));
     (params, blocks)
+}
+
+/// What pass `predict` reads: parameters and tables. The pose has `pose_size` vectors an instance, then `gradients`.
+pub(crate) fn predict(
+    d: &RotationalRegression,
+    character: &Character,
+    pose_size: u32,
+    gradients: u32,
+) -> (Vec<u32>, Vec<u32>) {
+    let predictors = &d.predictors;
+    let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+    let wide = |values: &[u16]| values.iter().map(|&x| u32::from(x)).collect::<Vec<u32>>();
+    let parent = |(b, bone): (usize, &sinew_runtime::Bone)| bone.parent.unwrap_or(b) as u32;
+    let mut tables: Vec<u32> = character.bones.iter().enumerate().map(parent).collect();
+    let (bones, count) = (character.bones.len() as u32, predictors.len() as u32);
+    let mut params = vec![bones, count, predictors.width as u32, predictors.features as u32, pose_size, gradients];
+    for part in [
+        bits(d.ranges.reference.as_flattened()),
+        wide(&predictors.frames),
+        wide(&predictors.joints),
+        bits(&predictors.rotation),
+        bits(&predictors.stretch),
+    ] {
+        params.push(tables.len() as u32);
+        tables.extend(part);
+    }
+    params.push(0);
+    (params, tables)
 }
 
 /// What pass `normals` reads: starts, then the other two corners of every triangle at a vertex.

@@ -36,7 +36,9 @@ fn main() {
         print("prediction", &small, regression(&small, 30));
     }
     if "peers".starts_with(&wanted) {
-        println!("\nOthers, linear blend skinning of a mesh of the creature's size on one core at 3.2 GHz, million vertices a second");
+        println!(
+            "\nOthers, linear blend skinning of a mesh of the creature's size on one core at 3.2 GHz, million vertices a second"
+        );
         for peer in PEERS {
             println!("{:8} {}: {}", peer.millions, peer.name, peer.source);
         }

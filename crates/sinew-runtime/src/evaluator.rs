@@ -261,7 +261,7 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, plan, posed, scratch, matrices, correction_scratch, options, regression, .. } = self;
+        let Self { model, plan, posed, regression, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
         // Plain skinning and rotational regression's kernel need the world transforms only.
         let world_only =
@@ -271,11 +271,8 @@ impl<'model> Evaluator<'model> {
         } else {
             posed.set_frame(pose);
         }
-        if let Some(correction) = &model.correction {
-            let deltas = correction.proxy_deltas(&model.character, posed, correction_scratch);
-            scratch.proxy_deltas.clear();
-            scratch.proxy_deltas.extend_from_slice(deltas);
-        }
+        self.set_proxy_deltas();
+        let Self { model, posed, scratch, matrices, options, regression, .. } = self;
         match &model.deformer {
             Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),
             Deformer::MultiWeight(_) => posed.relative_palette(matrices),
@@ -301,6 +298,21 @@ impl<'model> Evaluator<'model> {
             // It has no palette: `deform` does everything.
             Deformer::FullGradients(_) => {}
         }
+    }
+
+    /// What the correction adds to the proxy bones in the pose that was set.
+    pub(crate) fn set_proxy_deltas(&mut self) {
+        if let Some(correction) = &self.model.correction {
+            let deltas = correction.proxy_deltas(&self.model.character, &self.posed, &mut self.correction_scratch);
+            self.scratch.proxy_deltas.clear();
+            self.scratch.proxy_deltas.extend_from_slice(deltas);
+        }
+    }
+
+    /// The skeleton's bones at the end of the palette.
+    pub(crate) fn set_world_palette(&mut self, pose: &[Affine3A]) {
+        let first = self.matrices.len() - pose.len();
+        self.posed.world_palette(pose, &mut self.matrices[first..]);
     }
 
     /// Poses every vertex with the palette that was prepared.

@@ -19,6 +19,8 @@ pub struct Inputs<'a> {
     pub relative: &'a [Affine3A],
     /// Key gradients in the root's frame, (P): the thesis's d(q). Empty without proxy bones.
     pub gradients: &'a [Mat3A],
+    /// Half-way joints and bones in the world, as their skin counts them. Empty for other methods.
+    pub palette: &'a [Affine3A],
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P) or empty.
     pub proxy_deltas: &'a [Affine3A],
     /// Component weights of a vertex correction, region after region; empty without one.
@@ -41,23 +43,46 @@ impl Inputs<'_> {
 impl Evaluator<'_> {
     /// Prepares a pose without posing any vertex. Panics if `pose` does not have the model's number of bones.
     pub fn inputs(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
-        self.prepare(pose);
-        self.posed.set(pose);
+        self.set_inputs(pose);
         if let Deformer::RotationalRegression(d) = &self.model.deformer {
             d.key_gradients(&self.posed, &mut self.scratch);
         }
+        self.borrowed(true)
+    }
+
+    /// The same without key gradients, for those who predict them elsewhere.
+    pub fn pose_only(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
+        self.set_inputs(pose);
+        self.borrowed(false)
+    }
+
+    fn set_inputs(&mut self, pose: &[Affine3A]) {
+        self.posed.set(pose);
+        self.set_proxy_deltas();
+        let Self { model, posed, scratch, .. } = self;
+        match &model.deformer {
+            Deformer::HalfWay(d) => d.pose_palette(&model.character, posed, scratch),
+            // What tells whether a pose is within the trained ranges reads them.
+            Deformer::RotationalRegression(_) => self.set_world_palette(pose),
+            _ => {}
+        }
+    }
+
+    fn borrowed(&mut self, gradients: bool) -> Inputs<'_> {
         let component_weights = match &self.model.correction {
             Some(Correction::Vertices(c)) => {
                 c.component_weights(&self.model.character, &self.posed, self.correction_scratch.vertices_mut())
             }
             _ => &[],
         };
+        let half_way = matches!(self.model.deformer, Deformer::HalfWay(_));
         Inputs {
             frame: self.posed.frame,
             rest_frame: self.posed.rest_frame,
             world: &self.posed.world,
             relative: &self.posed.relative,
-            gradients: &self.scratch.gradients,
+            gradients: if gradients { &self.scratch.gradients } else { &[] },
+            palette: if half_way { &self.scratch.palette } else { &[] },
             proxy_deltas: &self.scratch.proxy_deltas,
             component_weights,
         }
