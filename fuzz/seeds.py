@@ -258,6 +258,73 @@ def usd():
     assert UsdUtils.CreateNewUsdzPackage(str(CORPUS / "usd" / "bar.usdc"), str(package))
 
 
+def alembic(name, points=SHAPES, kind="PolyMesh", moved=None):
+    """An Ogawa archive of one mesh under one transform. `points` may be of any float; `moved` are heights the transform
+    lifts the mesh to, frame by frame."""
+    out = bytearray(b"Ogawa\xff\0\x01" + bytes(8))
+    data_bit = 1 << 63
+
+    def data(content):
+        at = len(out)
+        out.extend(struct.pack("<Q", len(content)) + content)
+        return at | data_bit
+
+    def group(children):
+        at = len(out)
+        out.extend(struct.pack(f"<Q{len(children)}Q", len(children), *children))
+        return at
+
+    def sample(array):
+        content = np.ascontiguousarray(array).tobytes()
+        return data(struct.pack("<QQ", len(content), zlib.crc32(content)) + content)
+
+    def header(title, property_kind, pod=0, extent=0, samples=0, timed=False, metadata=""):
+        flags = property_kind | 2 << 2 | 0xFF << 20
+        if property_kind:
+            flags |= pod << 4 | extent << 12 | 0x400 | (0x800 if samples == 1 else 0) | (0x100 if timed else 0)
+        content = struct.pack("<I", flags)
+        if property_kind:
+            content += struct.pack("<I", samples) + (struct.pack("<I", 1) if timed else b"")
+        for text in (title, metadata):
+            content += struct.pack("<I", len(text)) + text.encode()
+        return content
+
+    def child(title, metadata):
+        return struct.pack("<I", len(title)) + title.encode() + b"\xff" + struct.pack("<I", len(metadata)) + metadata.encode() + bytes(32)
+
+    def compound(title, members, metadata):
+        inner = group([place for place, _ in members] + [data(b"".join(head for _, head in members))])
+        return group([inner, data(header(title, 0, metadata=metadata))])
+
+    pod = {np.dtype(np.float16): 9, np.dtype(np.float32): 10, np.dtype(np.float64): 11}[points.dtype]
+    clockwise = [v for q in QUADS for v in (q[0], q[3], q[2], q[1])]
+    positions = group([part for frame in points for part in (sample(frame), data_bit)])
+    members = [(positions, header("P", 2, pod, 3, len(points), len(points) > 1, "geoScope=vtx;interpretation=point"))]
+    for title, values in ((".faceIndices", clockwise), (".faceCounts", [4] * 8)):
+        members.append((group([sample(np.array(values, np.int32)), data_bit]), header(title, 2, 6, 1, 1)))
+    schema = f"AbcGeom_{kind}_v1"
+    mesh = group([compound(".geom", members, f"schema={schema};schemaBaseType=AbcGeom_GeomBase_v1"), data(bytes(32))])
+    lifted = []
+    if moved:
+        # One translation (operation 1, the number in the upper four bits), three numbers a sample.
+        lifted = [(group([sample(np.array([0x10], np.uint8))]), header(".ops", 1, 1, 1, 1)),
+                  (group([sample(np.array([0.0, height, 0.0])) for height in moved]), header(".vals", 1, 11, 3, len(moved), True))]
+    transform = compound(".xform", lifted, "schema=AbcGeom_Xform_v3")
+    shape = child("barShape", f"schema={schema};schemaBaseType=AbcGeom_GeomBase_v1;schemaObjTitle={schema}:.geom")
+    top = group([0, group([transform, mesh, data(shape)]), data(child("bar", "schema=AbcGeom_Xform_v3;schemaObjTitle=AbcGeom_Xform_v3:.xform"))])
+    samplings = struct.pack("<IdId", 1, 1.0, 1, 0.0) + struct.pack("<IdId", FRAMES, 1 / FPS, 1, 0.0)
+    root = group([data(struct.pack("<I", 0)), data(struct.pack("<I", 10803)), top, data(b""), data(samplings), data(b"")])
+    out[8:16] = struct.pack("<Q", root)
+    put("alembic", name, bytes(out))
+
+
+def alembics():
+    alembic("half.abc", SHAPES.astype(np.float16))
+    alembic("double.abc", SHAPES.astype(np.float64))
+    alembic("cage.abc", kind="SubD")
+    alembic("moved.abc", SHAPES[:1], moved=[0.0, 0.5, 1.0, 1.5])
+
+
 def own(sinew):
     """The formats that sinew itself writes."""
     (CORPUS / "alembic").mkdir(parents=True, exist_ok=True)
@@ -270,6 +337,6 @@ def own(sinew):
     subprocess.run([sinew, "pose", model, CORPUS / "npz" / "bar.npz", "-o", CORPUS / "gltf" / "morphs.glb"], check=True)
 
 
-caches(), obj(), bvh(), npz(), gltf(), fbx(), usd()
+caches(), obj(), bvh(), npz(), gltf(), fbx(), usd(), alembics()
 if len(sys.argv) > 1:
     own(sys.argv[1])

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use glam::{Affine3A, DAffine3, DVec3};
-use sinew_examples::{Polygons, Pose};
+use sinew_examples::{Mesh, Polygons, Pose};
 use sinew_io::{GlbMesh, Surface};
 use sinew_runtime::{Character, Evaluator, Model};
 
@@ -41,6 +41,12 @@ pub fn glb_mesh(character: &Character, name: &str) -> GlbMesh {
         uvs: character.uvs.clone(),
         extras: None,
     }
+}
+
+/// The rest mesh as a noun of examples.
+pub fn mesh(character: &Character) -> anyhow::Result<Mesh> {
+    let vertices = character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
+    Ok(Mesh::new(vertices, character.triangles.clone(), None, None)?)
 }
 
 /// The model's vertices in each pose, (N)(V); `each` sees the evaluator after every frame.

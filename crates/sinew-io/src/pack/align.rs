@@ -36,7 +36,7 @@ const CLEARLY_BETTER: f64 = 0.5;
 const WORTH_MORE: f64 = 0.002;
 
 /// A misfit so good that no other space need be tried: another would leave most of the motion unexplained.
-const GOOD: f64 = 0.05;
+pub(super) const GOOD: f64 = 0.05;
 
 /// A mesh whose best misfit is above this does not follow the skeleton. A choice in a wide gap: the body and the muscle
 /// arm of the development data leave below 0.001, and above 0.9 when their frames are shuffled (20 shuffles each).
@@ -65,6 +65,8 @@ pub(super) struct Alignment {
     pub space: Space,
     /// Added to the mesh's times, in frames of the skeleton.
     pub shift: i64,
+    /// Added to the points after the change of space.
+    pub offset: DVec3,
     pub misfit: f64,
 }
 
@@ -138,9 +140,15 @@ pub(super) struct Settled {
 pub(super) fn search(probe: &Probe, motion: &Motion<'_>, settled: Settled) -> (Alignment, Option<Alignment>) {
     let (space, shift) = (settled.space.unwrap_or(Space::IDENTITY), settled.shift.unwrap_or(0));
     let misfit_of = |space: &Space, shift: i64| {
-        misfit(probe, motion, space, shift).map(|misfit| Alignment { space: *space, shift, misfit })
+        misfit(probe, motion, space, shift).map(|misfit| Alignment {
+            space: *space,
+            shift,
+            offset: DVec3::ZERO,
+            misfit,
+        })
     };
-    let given = misfit_of(&space, shift).unwrap_or(Alignment { space, shift, misfit: f64::INFINITY });
+    let given =
+        misfit_of(&space, shift).unwrap_or(Alignment { space, shift, offset: DVec3::ZERO, misfit: f64::INFINITY });
     let shifts = candidate_shifts(probe, motion, settled.shift);
     let spaces = match settled.space {
         None if given.misfit > GOOD => all_spaces(),
@@ -173,13 +181,13 @@ pub(super) fn clearly_better(given: &Alignment, best: &Alignment) -> bool {
     best.misfit < CLEARLY_BETTER * given.misfit && given.misfit - best.misfit > WORTH_MORE
 }
 
-struct Shifts {
+pub(super) struct Shifts {
     /// The likely ones: none, a neighbour, or those that make the clips start or end together.
-    first: Vec<i64>,
+    pub first: Vec<i64>,
     all: Vec<i64>,
 }
 
-fn candidate_shifts(probe: &Probe, motion: &Motion<'_>, settled: Option<i64>) -> Shifts {
+pub(super) fn candidate_shifts(probe: &Probe, motion: &Motion<'_>, settled: Option<i64>) -> Shifts {
     if let Some(shift) = settled {
         return Shifts { first: vec![shift], all: vec![shift] };
     }

@@ -18,6 +18,8 @@ pub enum Trouble {
     Units,
     /// Skeleton and mesh have different axes, or one is mirrored.
     Axes,
+    /// The mesh stands beside the skeleton.
+    Offset,
     /// The mesh's frames are those of other times of the skeleton.
     FrameOffset,
     /// Some frames have no counterpart.

@@ -6,6 +6,7 @@
 mod align;
 mod correspond;
 mod finding;
+mod offset;
 mod rest;
 mod sources;
 
@@ -41,6 +42,8 @@ pub struct PackOptions {
     pub mesh_scale: Option<f64>,
     /// Where the mesh's axes go; replaces what is found. See [`parse_axes`].
     pub mesh_axes: Option<DMat3>,
+    /// Added to the mesh's coordinates, in metres, after scale and axes; replaces what is found.
+    pub mesh_offset: Option<DVec3>,
     /// Frames added to the mesh's times; replaces what is found.
     pub offset: Option<i64>,
     /// Frames a second, for sequences that only number their frames; else the skeleton's.
@@ -168,13 +171,13 @@ fn make_clip(
         .collect();
     note_unmatched(&sources, &skeleton.times, &pairs, findings);
     skeleton.poses = pairs.iter().map(|&(_, s)| skeleton.poses[s].clone()).collect();
-    let mesh_space = sources.change_space(&mut skeleton, &alignment.space, options);
+    let (mesh_space, mesh_offset) = sources.change_space(&mut skeleton, &alignment, options);
     let (mut bones, mut poses) = (skeleton.bones, skeleton.poses);
     let mut frames = Vec::with_capacity(pairs.len());
     for &(frame, _) in &pairs {
         let mut points = sources.mesh.frame(frame)?;
-        if mesh_space != Space::IDENTITY {
-            points.iter_mut().for_each(|point| *point = mesh_space.point(*point));
+        if mesh_space != Space::IDENTITY || mesh_offset != DVec3::ZERO {
+            points.iter_mut().for_each(|point| *point = mesh_space.point(*point) + mesh_offset);
         }
         frames.push(points);
     }
@@ -211,6 +214,9 @@ fn choose_alignment(
     findings: &mut Vec<Finding>,
 ) -> Option<Alignment> {
     let forced = options.mesh_scale.is_some() || options.mesh_axes.is_some();
+    if let Some(offset) = options.mesh_offset {
+        return given_offset(sources, skeleton, probe, motion, offset, options, findings);
+    }
     let settled = Settled { space: forced.then(|| sources::forced_space(options)), shift: options.offset };
     let (mut given, best) = align::search(probe, motion, settled);
     if sources.free_time(skeleton) && settled.shift.is_none() {
@@ -228,9 +234,35 @@ fn choose_alignment(
         findings.push(Finding::fault(Trouble::FrameOffset, what, mend, false));
         return None;
     };
-    let chosen = if align::clearly_better(&given, &best) { best } else { given };
+    let mut chosen = if align::clearly_better(&given, &best) { best } else { given };
+    if chosen.misfit > align::GOOD {
+        let shifts = align::candidate_shifts(probe, motion, settled.shift).first;
+        let beside = offset::search(probe, motion, &[given.space, best.space], &shifts);
+        chosen = beside.filter(|beside| align::clearly_better(&chosen, beside)).unwrap_or(chosen);
+    }
     let chosen = follows(chosen, sources, skeleton, findings)?;
     report_alignment(&chosen, &given, sources.free_time(skeleton), sources.free_space(skeleton), options, findings);
+    Some(chosen)
+}
+
+/// The alignment with a shift that the user gave: only the time is still searched for.
+fn given_offset(
+    sources: &Sources,
+    skeleton: &crate::SkeletonClip,
+    probe: &align::Probe,
+    motion: &Motion<'_>,
+    offset: DVec3,
+    options: &PackOptions,
+    findings: &mut Vec<Finding>,
+) -> Option<Alignment> {
+    let space = sources::forced_space(options);
+    let settled = Settled { space: Some(Space::IDENTITY), shift: options.offset };
+    let (given, best) = align::search(&probe.placed(&space, offset), motion, settled);
+    let free = sources.free_time(skeleton);
+    let chosen = best.filter(|best| free || align::clearly_better(&given, best)).unwrap_or(given);
+    let back = |alignment: Alignment| Alignment { space, offset, ..alignment };
+    let chosen = follows(back(chosen), sources, skeleton, findings)?;
+    report_alignment(&chosen, &back(given), free, true, options, findings);
     Some(chosen)
 }
 
@@ -280,6 +312,11 @@ fn report_alignment(
         let mirrored = if axes.determinant() < 0.0 { " and mirrored" } else { "" };
         let what = format!("the mesh has other axes{mirrored} than the skeleton: {} lays it on", format_axes(axes));
         push(Trouble::Axes, free_space, what, format!("--mesh-axes={}", format_axes(axes)));
+    }
+    if chosen.offset != given.offset {
+        let [x, y, z] = chosen.offset.to_array().map(|c| (c * 1e4).round() / 1e4);
+        let what = format!("the mesh stands beside the skeleton: moving it by ({x}, {y}, {z}) m lays it on");
+        push(Trouble::Offset, false, what, format!("--mesh-offset={x},{y},{z}"));
     }
     if chosen.shift != options.offset.unwrap_or(0) {
         let frames = chosen.shift;
@@ -378,7 +415,10 @@ fn append(first: &mut Clip, next: Clip, findings: &mut Vec<Finding>) {
     if farthest(&first.rest.vertices, &next.rest.vertices) > rest::SAME_PLACE * first.rest.diagonal() {
         findings.push(Finding::note(Trouble::VertexOrder, "a further mesh was mapped to the first by rest position"));
     }
-    first.frames.extend(next.frames.iter().map(|frame| order.iter().map(|&v| frame[v]).collect()));
+    let as_it_is = order.iter().enumerate().all(|(v, &other)| v == other);
+    // Frame by frame, so that no clip is held twice.
+    let reorder = |frame: Vec<DVec3>| if as_it_is { frame } else { order.iter().map(|&v| frame[v]).collect() };
+    first.frames.extend(next.frames.into_iter().map(reorder));
     // The formats disagree on bone axes: a pose is carried over as the motion from its own rest.
     let carry = |pose: &Pose| -> Pose {
         let motion = |(bone, &place): (&Bone, &usize)| -> DAffine3 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use glam::{DMat3, DVec3};
 
-use super::align::{self, Probe};
+use super::align::{self, Alignment, Probe};
 use super::{Finding, PackOptions, ScenePair, Trouble};
 use crate::{Clock, Convention, FileError, MeshClip, Scene, SkeletonClip, Space, Surface};
 
@@ -98,14 +98,22 @@ impl Sources {
     }
 
     /// Brings skeleton, mesh and rest mesh into one space: what is declared stays, what was assumed is changed.
-    /// Returns what the mesh's frames must go through.
-    pub(super) fn change_space(&mut self, skeleton: &mut SkeletonClip, space: &Space, options: &PackOptions) -> Space {
+    /// Returns what the mesh's frames must go through, and what is added to them then.
+    pub(super) fn change_space(
+        &mut self,
+        skeleton: &mut SkeletonClip,
+        alignment: &Alignment,
+        options: &PackOptions,
+    ) -> (Space, DVec3) {
+        let space = &alignment.space;
         let forced = options.mesh_scale.is_some() || options.mesh_axes.is_some();
         let on_skeleton = skeleton.convention == Convention::Assumed && !forced;
         let (on_skeleton, on_mesh) = match on_skeleton {
             true => (space.inverse(), Space::IDENTITY),
             false => (Space::IDENTITY, *space),
         };
+        // The shift is the skeleton's; where that goes back into the mesh's space, the shift does too.
+        let offset = on_skeleton.point(alignment.offset);
         on_skeleton.skeleton(&mut skeleton.bones, &mut skeleton.poses);
         if let Some(reference) = &mut self.reference {
             let change = match reference.origin {
@@ -113,7 +121,8 @@ impl Sources {
                 Origin::MeshFile => on_mesh,
                 Origin::Topology => Space::IDENTITY,
             };
-            reference.rest.iter_mut().for_each(|point| *point = change.point(*point));
+            let shift = if reference.origin == Origin::MeshFile { offset } else { DVec3::ZERO };
+            reference.rest.iter_mut().for_each(|point| *point = change.point(*point) + shift);
             if change.axes.determinant() < 0.0 {
                 reference.surface.iter_mut().for_each(Surface::flip);
             }
@@ -121,7 +130,7 @@ impl Sources {
         if on_mesh.axes.determinant() < 0.0 {
             self.mesh.surface.iter_mut().for_each(Surface::flip);
         }
-        on_mesh
+        (on_mesh, offset)
     }
 
     /// A few vertices in a few frames: evenly spread frames, vertices among the half that moves more.

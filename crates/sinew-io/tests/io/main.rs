@@ -2,5 +2,6 @@
 
 mod broken;
 mod human;
+mod odd;
 mod support;
 mod written;

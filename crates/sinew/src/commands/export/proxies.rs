@@ -8,9 +8,10 @@
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3};
 use nalgebra::Matrix3;
 use sinew_io::{GlbJoint, GlbMotion, GlbSkin, GlbTransform, Retargeted};
-use sinew_runtime::{Deformer, Model, Skin};
+use sinew_runtime::{Deformer, Model};
 
-use super::pruned;
+use super::all_weights;
+use super::refit::{self, Target, Weights};
 use crate::character;
 
 /// Singular values nearer than this (relative) have no axes of their own: those of the frame before are kept. The error
@@ -29,20 +30,54 @@ pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) 
     let truth = character::play(model, &clip.poses, |evaluator| {
         palettes.push(evaluator.palette().map(wide).collect());
     });
-    let rest: Vec<DVec3> = model.character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
-    let weights = pruned(&regression.skin, width);
-    let used = Used::new(&regression.skin, &weights, &rest, palettes.first().map_or(0, Vec::len));
+    let mesh = character::mesh(&model.character)?;
+    let target = Target { mesh: &mesh, frames: &truth, transforms: &palettes, width };
+    let weights = refit::prune(&target, &all_weights(&regression.skin))?;
     let name = |p: usize| match p.checked_sub(regression.proxy_count()) {
         None => format!("proxy_{p}"),
         Some(bone) => format!("{}_bone", model.character.bones[bone].name),
     };
     if rigid {
-        for palette in &mut palettes {
-            *palette = used.rigid(palette, &rest);
-        }
+        let (transforms, weights, names) = rigid_joints(&target, &weights, name)?;
+        let used = Used::new(&weights, mesh.vertices(), names.len());
+        return Ok(nested(&used, &transforms, weights, clip, |p| names[p].clone(), true));
     }
-    report_loss(&truth, &palettes, &weights, &rest, rigid);
-    Ok(nested(&used, &palettes, weights, clip, name, rigid))
+    let (rms, most) = refit::distance(&target, &palettes, &weights);
+    eprintln!("note: the baked joints differ from the model by {:.3} mm rms, {:.3} mm at most", 1e3 * rms, 1e3 * most);
+    let used = Used::new(&weights, mesh.vertices(), palettes.first().map_or(0, Vec::len));
+    Ok(nested(&used, &palettes, weights, clip, name, false))
+}
+
+/// Transforms (N)(joints), weights and names of rigid joints.
+type RigidJoints = (Vec<Vec<DAffine3>>, Weights, Vec<String>);
+
+/// Rigid joints in place of the affine entries in use: first the nearest to each, then refitted together with the weights.
+fn rigid_joints(target: &Target<'_>, weights: &Weights, name: impl Fn(usize) -> String) -> anyhow::Result<RigidJoints> {
+    let rest = target.mesh.vertices();
+    let used = Used::new(weights, rest, target.transforms.first().map_or(0, Vec::len));
+    let compact = |palette: &Vec<DAffine3>| {
+        let rigid = used.rigid(palette, rest);
+        used.entries.iter().map(|&p| rigid[p]).collect()
+    };
+    let nearest: Vec<Vec<DAffine3>> = target.transforms.iter().map(compact).collect();
+    let mut place = vec![0; used.centres.len()];
+    used.entries.iter().enumerate().for_each(|(k, &p)| place[p] = k);
+    let renumber = |pairs: &Vec<(usize, f32)>| pairs.iter().map(|&(p, weight)| (place[p], weight)).collect();
+    let weights: Weights = weights.iter().map(renumber).collect();
+    let before = refit::distance(target, &nearest, &weights);
+    let (transforms, solved) = refit::rigid(target, &nearest, &weights)?;
+    let after = refit::distance(target, &transforms, &solved);
+    eprintln!(
+        "note: rigid proxies differ from the model by {:.3} mm rms, {:.3} mm at most (before joints and weights were refitted: {:.3} and {:.3})",
+        1e3 * after.0,
+        1e3 * after.1,
+        1e3 * before.0,
+        1e3 * before.1
+    );
+    let joints = transforms.first().map_or(0, Vec::len);
+    // Joints that were left without a vertex are gone, and the others' numbers with them.
+    let name_of = |k: usize| if joints == used.entries.len() { name(used.entries[k]) } else { format!("proxy_{k}") };
+    Ok((transforms, solved, (0..joints).map(name_of).collect()))
 }
 
 /// Which entries of the palette move vertices, and where.
@@ -56,8 +91,7 @@ struct Used {
 }
 
 impl Used {
-    fn new(skin: &Skin, weights: &[Vec<(usize, f32)>], rest: &[DVec3], palette: usize) -> Self {
-        debug_assert_eq!(skin.vertex_count(), rest.len());
+    fn new(weights: &Weights, rest: &[DVec3], palette: usize) -> Self {
         let mut vertices: Vec<Vec<(usize, f64)>> = vec![Vec::new(); palette];
         for (v, pairs) in weights.iter().enumerate() {
             for &(p, weight) in pairs {
@@ -97,7 +131,7 @@ impl Used {
 fn nested(
     used: &Used,
     palettes: &[Vec<DAffine3>],
-    weights: Vec<Vec<(usize, f32)>>,
+    weights: Weights,
     clip: &Retargeted,
     name: impl Fn(usize) -> String,
     rigid: bool,
@@ -208,27 +242,6 @@ fn plane_turn(v: DMat3, before: DMat3, i: usize, j: usize) -> DMat3 {
     turn.col_mut(i)[j] = angle.sin();
     turn.col_mut(j)[i] = -angle.sin();
     turn
-}
-
-/// What pruning, leaving out a correction, and rigid proxies cost against the model, in millimetres.
-fn report_loss(
-    truth: &[Vec<DVec3>],
-    palettes: &[Vec<DAffine3>],
-    weights: &[Vec<(usize, f32)>],
-    rest: &[DVec3],
-    rigid: bool,
-) {
-    let (mut sum, mut count, mut most) = (0.0, 0.0_f64, 0.0_f64);
-    for (frame, palette) in truth.iter().zip(palettes) {
-        for (v, &point) in frame.iter().enumerate() {
-            let blend = |&(p, weight): &(usize, f32)| palette[p].transform_point3(rest[v]) * f64::from(weight);
-            let off = (weights[v].iter().map(blend).sum::<DVec3>() - point).length_squared();
-            (sum, count, most) = (sum + off, count + 1.0, most.max(off));
-        }
-    }
-    let (rms, most) = (1000.0 * (sum / count.max(1.0)).sqrt(), 1000.0 * most.sqrt());
-    let what = if rigid { "rigid proxies differ" } else { "the baked joints differ" };
-    eprintln!("note: {what} from the model by {rms:.3} mm rms, {most:.3} mm at most");
 }
 
 fn wide(transform: Affine3A) -> DAffine3 {
