@@ -2,9 +2,12 @@
 
     python ci/check_blender.py SINEW EXAMPLES.npz WORK_DIRECTORY          (PyPI: bpy 4.5.*, numpy; Python 3.11)
 
-Fits nothing: WORK_DIRECTORY must hold ssd.sinew and, for the proxy-bone check, rr.sinew, both fitted to EXAMPLES.
+Fits nothing: WORK_DIRECTORY must hold ssd.sinew and, for the proxy-bone check, rr.sinew, both fitted to EXAMPLES. Where the
+shared development data are (beside the project, or where SINEW_SHARED says), the same is done with the body exported from
+Blender itself: packed from its FBX and Alembic, fitted, written, and read back.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,8 +73,7 @@ def order_of(rest):
     return distance.argmin(1)
 
 
-def main():
-    sinew, examples, work = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+def check(sinew, examples, work):
     data = np.load(examples)
     rest = data["rest_vertices"].astype(np.float64)
 
@@ -106,4 +108,28 @@ def main():
         compare(f"{kind} as morph glb", truth, times, order_of(rest))
 
 
-main()
+def human(sinew, work):
+    """Blender's own exports through sinew and back into Blender."""
+    beside = Path(__file__).resolve().parents[2] / "shared"
+    files = Path(os.environ.get("SINEW_SHARED", beside)) / "data" / "human"
+    if not files.exists():
+        print(f"SKIPPED: {files} is not there")
+        return
+    work.mkdir(parents=True, exist_ok=True)
+    examples = work / "human.npz"
+    run(sinew, "pack", "--skeleton", files / "skeleton.fbx", "--mesh", files / "char_baked.abc", "--test", "41..101", "-o", examples)
+    for kind in ["ssd", "rr"]:
+        if not (work / f"{kind}.sinew").exists():
+            run(sinew, "fit", examples, "--method", kind, "-o", work / f"{kind}.sinew")
+    # What Blender itself reads from its Alembic is what was packed.
+    packed = np.load(examples)
+    empty_scene()
+    bpy.ops.wm.alembic_import(filepath=str(files / "char_baked.abc"), as_background_job=False)
+    times = (1 + np.arange(len(packed["vertices"]))) / 24.0
+    compare("the packed body", packed["vertices"].astype(np.float64), times, None)
+    check(sinew, examples, work)
+
+
+if __name__ == "__main__":
+    check(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))
+    human(Path(sys.argv[1]), Path(sys.argv[3]) / "human")

@@ -38,6 +38,7 @@ pub use mdd::{read_mdd, write_mdd};
 pub use obj::{read_obj, write_obj};
 pub use pack::{
     Finding, PackError, PackOptions, Packed, ScenePair, Severity, Trouble, diagnose, pack, pack_scenes, parse_axes,
+    parse_offset,
 };
 pub use pc2::{read_pc2, write_pc2};
 pub use retarget::{Retargeted, retarget};

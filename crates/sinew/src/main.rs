@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         // The reader of a pipe may stop early (`sinew data --list | head`): not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told_once(&error));
             ExitCode::from(2)
         }
     }
@@ -50,6 +50,19 @@ fn quieten_readers() {
             shown(info);
         }
     }));
+}
+
+/// An error and its causes, without a cause that the error before it has told already.
+fn told_once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match text.as_str() {
+            "" => text = cause,
+            told if told.ends_with(&cause) => {}
+            _ => text = format!("{text}: {cause}"),
+        }
+    }
+    text
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

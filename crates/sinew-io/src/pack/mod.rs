@@ -13,7 +13,7 @@ mod sources;
 use std::path::PathBuf;
 
 use glam::{DAffine3, DMat3, DVec3};
-use sinew_examples::{Bone, Examples, ExamplesError, ExamplesParts, Mesh, MeshSequence, Pose};
+use sinew_examples::{Bone, Examples, ExamplesError, ExamplesParts, FrameSelection, Mesh, MeshSequence, Pose, Split};
 use thiserror::Error;
 
 pub(crate) use align::all_spaces;
@@ -52,6 +52,10 @@ pub struct PackOptions {
     pub drop_end_bones: bool,
     /// Turn the faces inside out.
     pub flip: bool,
+    /// The frames to train on, counted from 0 among the matched ones of all clips; without it, those that do not test.
+    pub train: Option<FrameSelection>,
+    /// The frames to keep unseen; without it, those that do not train.
+    pub test: Option<FrameSelection>,
 }
 
 /// A skeleton's file and its mesh's, read.
@@ -132,7 +136,7 @@ pub fn pack_scenes(pairs: Vec<ScenePair>, options: &PackOptions) -> Result<Packe
         return Err(PackError::Faults(findings));
     }
     let clip = joined.ok_or(ExamplesError::NoFrames)?;
-    Ok(Packed { loaded: build(clip)?, findings })
+    Ok(Packed { loaded: build(clip, options)?, findings })
 }
 
 /// Matched frames of one pair.
@@ -296,11 +300,15 @@ fn report_alignment(
     options: &PackOptions,
     findings: &mut Vec<Finding>,
 ) {
-    let gain = format!("unexplained motion falls from {} to {}", percent(given.misfit), percent(chosen.misfit));
+    // Where the files leave it open and it was found at once, there is no gain to tell of.
+    let gain = match given.misfit - chosen.misfit > 1e-3 {
+        true => format!(" (unexplained motion falls from {} to {})", percent(given.misfit), percent(chosen.misfit)),
+        false => String::new(),
+    };
     let mut push = |trouble, free: bool, what: String, flag: String| {
         findings.push(match free {
-            true => Finding::note(trouble, format!("{what} ({gain})")),
-            false => Finding::fault(trouble, format!("{what} ({gain})"), format!("use {flag}, or --fix"), options.fix),
+            true => Finding::note(trouble, format!("{what}{gain}")),
+            false => Finding::fault(trouble, format!("{what}{gain}"), format!("use {flag}, or --fix"), options.fix),
         });
     };
     let Space { scale, axes } = chosen.space;
@@ -429,21 +437,41 @@ fn append(first: &mut Clip, next: Clip, findings: &mut Vec<Finding>) {
     first.poses.extend(next.poses.iter().map(carry).collect::<Vec<_>>());
 }
 
-fn build(clip: Clip) -> Result<Loaded, ExamplesError> {
+/// The frames that train and test, as the options say; what one leaves out is the other.
+fn choose_split(frames: usize, options: &PackOptions) -> Result<Option<Split>, ExamplesError> {
+    let all = Split::all(frames);
+    let resolve = |selection: &FrameSelection| selection.resolve(&all, frames);
+    let others = |list: &[usize]| (0..frames).filter(|frame| !list.contains(frame)).collect::<Vec<_>>();
+    Ok(match (&options.train, &options.test) {
+        (None, None) => None,
+        (Some(train), None) => {
+            let train = resolve(train)?;
+            Some(Split { test: others(&train), train })
+        }
+        (None, Some(test)) => {
+            let test = resolve(test)?;
+            Some(Split { train: others(&test), test })
+        }
+        (Some(train), Some(test)) => Some(Split { train: resolve(train)?, test: resolve(test)? }),
+    })
+}
+
+fn build(clip: Clip, options: &PackOptions) -> Result<Loaded, ExamplesError> {
+    let split = choose_split(clip.frames.len(), options)?;
     let Rest { vertices, surface } = clip.rest;
     let triangles = surface.polygons.fan();
     let uvs = surface.triangle_uvs();
     let polygons = (!surface.is_triangulated()).then_some(surface.polygons);
     let mesh = Mesh::new(vertices, triangles, polygons, uvs)?;
     if clip.bones.is_empty() {
-        return Ok(Loaded::Sequence(Box::new(MeshSequence::new(mesh, clip.frames, None, clip.fps)?)));
+        return Ok(Loaded::Sequence(Box::new(MeshSequence::new(mesh, clip.frames, split, clip.fps)?)));
     }
     let parts = ExamplesParts {
         mesh,
         bones: clip.bones,
         poses: clip.poses,
         frames: clip.frames,
-        split: None,
+        split,
         influences: None,
         pose_weights: None,
         fps: clip.fps,
@@ -469,6 +497,15 @@ pub fn parse_axes(text: &str) -> Result<DMat3, String> {
     let [x, y, z] = rows[..] else { return Err(format!("`{text}` does not name three axes; write e.g. x,z,-y")) };
     let axes = DMat3::from_cols(x, y, z).transpose();
     if axes.determinant() == 0.0 { Err(format!("`{text}` names an axis twice")) } else { Ok(axes) }
+}
+
+/// Three numbers with commas between, as `0,1.5,-2`.
+pub fn parse_offset(text: &str) -> Result<DVec3, String> {
+    let numbers: Result<Vec<f64>, _> = text.split(',').map(|word| word.trim().parse()).collect();
+    match numbers.as_deref() {
+        Ok(&[x, y, z]) if DVec3::new(x, y, z).is_finite() => Ok(DVec3::new(x, y, z)),
+        _ => Err(format!("`{text}` is not three numbers with commas between, as 0,1.5,-2")),
+    }
 }
 
 /// The inverse of [`parse_axes`].

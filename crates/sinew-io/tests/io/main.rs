@@ -3,5 +3,6 @@
 mod broken;
 mod human;
 mod odd;
+mod schema;
 mod support;
 mod written;

@@ -118,6 +118,24 @@ fn a_frame_as_the_rest() {
     assert!(error.contains("no frame 9") && error.contains("--rest-frame"), "{error}");
 }
 
+#[test]
+fn frames_to_train_and_to_test() {
+    let file = seed("usd/bar.usdc");
+    let split = |train: Option<&str>, test: Option<&str>| {
+        let parse = |text: &str| text.parse().unwrap();
+        let options = PackOptions { train: train.map(parse), test: test.map(parse), ..PackOptions::default() };
+        let found = examples(packed(&file, &file, &options));
+        (found.split().train.clone(), found.split().test.clone())
+    };
+    assert_eq!(split(None, None), (vec![0, 1, 2, 3], vec![]));
+    assert_eq!(split(None, Some("every:2")), (vec![1, 3], vec![0, 2]));
+    assert_eq!(split(Some("0..3"), None), (vec![0, 1, 2], vec![3]));
+    assert_eq!(split(Some("0,1"), Some("3")), (vec![0, 1], vec![3]));
+    let none = PackOptions { test: Some("2..9".parse().unwrap()), ..PackOptions::default() };
+    let error = pack(&[(file.clone(), file)], &none).unwrap_err().to_string();
+    assert!(error.contains("frame 8"), "{error}");
+}
+
 /// A mesh that stands beside its skeleton, as when one of them was moved in the scene before its export.
 #[test]
 fn a_mesh_beside_its_skeleton_is_found_and_moved() {

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use glam::DMat3;
+use glam::{DMat3, DVec3};
+use sinew_examples::FrameSelection;
 use sinew_io::{Loaded, PackError, PackOptions, npz};
 
 use crate::{Outcome, output};
@@ -17,7 +18,8 @@ use crate::{Outcome, output};
   sinew pack --skeleton rig.fbx --mesh sim.abc -o examples.npz
   sinew pack --skeleton walk.bvh --mesh walk/ --skeleton run.bvh --mesh run/ -o examples.npz
   sinew pack --skeleton shot.usdc -o examples.npz              one file with both
-  sinew pack --skeleton rig.glb --mesh sim.pc2 --topology body.obj -o examples.npz")]
+  sinew pack --skeleton rig.glb --mesh sim.pc2 --topology body.obj -o examples.npz
+  sinew pack --skeleton rig.fbx --mesh sim.abc --test every:5 -o examples.npz     four fifths train")]
 pub struct Args {
     /// A skeleton with animation: .glb .gltf .fbx .usd .usda .usdc .usdz .bvh; may repeat, one for each --mesh.
     #[arg(long, required = true, value_name = "FILE")]
@@ -43,6 +45,12 @@ pub struct Args {
     /// The skeleton to use, where there are several.
     #[arg(long, value_name = "NAME", help_heading = "What to use")]
     skeleton_name: Option<String>,
+    /// The frames to train on: 0..40, 0,5,10 or every:2, from 0 among the matched (default: those that do not test).
+    #[arg(long, value_name = "FRAMES", help_heading = "What to use")]
+    train: Option<FrameSelection>,
+    /// The frames to keep unseen, for `sinew measure --frames test` (default: those that do not train).
+    #[arg(long, value_name = "FRAMES", help_heading = "What to use")]
+    test: Option<FrameSelection>,
     /// Frames a second, for sequences that only number their frames (default: the skeleton's).
     #[arg(long, value_name = "FPS", help_heading = "What to use")]
     fps: Option<f64>,
@@ -52,6 +60,9 @@ pub struct Args {
     /// Turn the mesh's axes: `x,z,-y` makes Z up into Y up.
     #[arg(long, value_name = "AXES", value_parser = sinew_io::parse_axes, allow_hyphen_values = true, help_heading = "What to mend")]
     mesh_axes: Option<DMat3>,
+    /// Add this to the mesh's coordinates, in metres, after scale and axes: `0,1.5,-2`.
+    #[arg(long, value_name = "X,Y,Z", value_parser = sinew_io::parse_offset, allow_hyphen_values = true, help_heading = "What to mend")]
+    mesh_offset: Option<DVec3>,
     /// Add this many frames to the mesh's times.
     #[arg(long, value_name = "FRAMES", allow_hyphen_values = true, help_heading = "What to mend")]
     offset: Option<i64>,
@@ -79,10 +90,13 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         rest_frame: args.rest_frame,
         mesh_scale: args.mesh_scale,
         mesh_axes: args.mesh_axes,
+        mesh_offset: args.mesh_offset,
         offset: args.offset,
         fps: args.fps,
         drop_end_bones: args.drop_end_bones,
         flip: args.flip,
+        train: args.train,
+        test: args.test,
     };
     let packed = match sinew_io::pack(&pairs, &options) {
         Err(PackError::Faults(findings)) => {
@@ -103,7 +117,16 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         }
     };
     let (frames, vertices) = (sequence.frame_count(), sequence.mesh().vertex_count());
-    output::line(&format!("{}: {frames} frames of {vertices} vertices", args.output.display()))?;
+    let split = match sequence.split() {
+        split if split.test.is_empty() => String::new(),
+        split => format!(", {} train and {} test", split.train.len(), split.test.len()),
+    };
+    output::line(&format!("{}: {frames} frames of {vertices} vertices{split}", args.output.display()))?;
+    let next = match &packed.loaded {
+        Loaded::Examples(_) => format!("sinew fit {} -o model.sinew", args.output.display()),
+        Loaded::Sequence(_) => format!("there is no skeleton; sinew recover {} -o rigged.npz", args.output.display()),
+    };
+    eprintln!("next: {next}");
     Ok(Outcome::Done)
 }
 

@@ -64,6 +64,7 @@ fn rigid_joints(target: &Target<'_>, weights: &Weights, name: impl Fn(usize) -> 
     used.entries.iter().enumerate().for_each(|(k, &p)| place[p] = k);
     let renumber = |pairs: &Vec<(usize, f32)>| pairs.iter().map(|&(p, weight)| (place[p], weight)).collect();
     let weights: Weights = weights.iter().map(renumber).collect();
+    eprintln!("refitting {} rigid joints and their weights over {} frames …", used.entries.len(), target.frames.len());
     let before = refit::distance(target, &nearest, &weights);
     let (transforms, solved) = refit::rigid(target, &nearest, &weights)?;
     let after = refit::distance(target, &transforms, &solved);
