@@ -299,7 +299,9 @@ def alembic(name, points=SHAPES, kind="PolyMesh", moved=None):
     pod = {np.dtype(np.float16): 9, np.dtype(np.float32): 10, np.dtype(np.float64): 11}[points.dtype]
     clockwise = [v for q in QUADS for v in (q[0], q[3], q[2], q[1])]
     positions = group([part for frame in points for part in (sample(frame), data_bit)])
-    members = [(positions, header("P", 2, pod, 3, len(points), len(points) > 1, "geoScope=vtx;interpretation=point"))]
+    boxes = [np.concatenate([frame.min(0), frame.max(0)]).astype(np.float64) for frame in points]
+    bounds = header(".selfBnds", 1, 11, 6, len(boxes), len(boxes) > 1, "interpretation=box")
+    members = [(group([sample(box) for box in boxes]), bounds), (positions, header("P", 2, pod, 3, len(points), len(points) > 1, "geoScope=vtx;interpretation=point"))]
     for title, values in ((".faceIndices", clockwise), (".faceCounts", [4] * 8)):
         members.append((group([sample(np.array(values, np.int32)), data_bit]), header(title, 2, 6, 1, 1)))
     schema = f"AbcGeom_{kind}_v1"
