@@ -80,7 +80,10 @@ fn check_text(bytes: &[u8]) -> std::result::Result<(), String> {
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b'\n' => line += 1,
-            b'#' => at = end_of(bytes, at, |byte| byte == b'\n').saturating_sub(1),
+            b'#' => {
+                at = end_of(bytes, at, |byte| byte == b'\n') - 1;
+                line += usize::from(bytes.get(at) == Some(&b'\n'));
+            }
             quote @ (b'"' | b'\'' | b'@') => {
                 let end = end_of(bytes, at + 1, |byte| byte == quote || byte == b'\n');
                 line += usize::from(bytes.get(end - 1) == Some(&b'\n'));
