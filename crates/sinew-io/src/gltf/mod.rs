@@ -2,6 +2,7 @@
 
 mod builder;
 mod read;
+mod track;
 mod write;
 
 pub use read::read_gltf;

@@ -12,6 +12,7 @@ use gltf::animation::util::ReadOutputs;
 use gltf::animation::{Interpolation, Property};
 use sinew_examples::{Bone, Polygons, Pose};
 
+use super::track::Track;
 use crate::clip::{StoredFrames, increasing};
 use crate::guard::guarded;
 use crate::{Clock, Convention, FileError, MeshClip, PointSource, Scene, SkeletonClip, Surface, VertexWeights};
@@ -146,12 +147,6 @@ struct Tracks {
     weights: Option<Track<Vec<f64>>>,
 }
 
-struct Track<T> {
-    times: Vec<f64>,
-    values: Vec<T>,
-    step: bool,
-}
-
 impl<'a> File<'a> {
     fn wrong(&self, what: impl Into<String>) -> FileError {
         FileError::format(self.path, what)
@@ -247,16 +242,19 @@ impl<'a> File<'a> {
         Ok(tracks)
     }
 
-    /// Pairs times and values; of a cubic spline the keys' own values are taken (in-tangent, value, out-tangent).
+    /// Pairs times and values; a cubic spline has three a key (slope in, value, slope out).
     fn track<T: Clone>(&self, times: Vec<f64>, values: Vec<T>, how: Interpolation) -> Result<Track<T>, FileError> {
-        let values = match how {
-            Interpolation::CubicSpline => values.chunks_exact(3).map(|key| key[1].clone()).collect(),
-            _ => values,
+        let (values, slopes) = match how {
+            Interpolation::CubicSpline => {
+                let slopes = values.chunks_exact(3).map(|key| [key[0].clone(), key[2].clone()]).collect();
+                (values.chunks_exact(3).map(|key| key[1].clone()).collect(), Some(slopes))
+            }
+            _ => (values, None),
         };
         if values.len() != times.len() {
             return Err(self.wrong(format!("an animation has {} times and {} values", times.len(), values.len())));
         }
-        Ok(Track { times, values, step: how == Interpolation::Step })
+        Ok(Track { times, values, slopes, step: how == Interpolation::Step })
     }
 
     /// A node's global transform, at `time` or without animation.
@@ -283,10 +281,9 @@ impl<'a> File<'a> {
         };
         let (t, r, s) = transform.decomposed();
         let vector = |v: [f32; 3]| glam::Vec3::from(v).as_dvec3();
-        let t = tracks.translation.as_ref().map_or(vector(t), |track| track.at(time, DVec3::lerp));
-        let s = tracks.scale.as_ref().map_or(vector(s), |track| track.at(time, DVec3::lerp));
-        let r =
-            tracks.rotation.as_ref().map_or(glam::Quat::from_array(r).as_dquat(), |track| track.at(time, DQuat::slerp));
+        let t = tracks.translation.as_ref().map_or(vector(t), |track| track.at(time));
+        let s = tracks.scale.as_ref().map_or(vector(s), |track| track.at(time));
+        let r = tracks.rotation.as_ref().map_or(glam::Quat::from_array(r).as_dquat(), |track| track.at(time));
         DAffine3::from_scale_rotation_translation(s, r.normalize(), t)
     }
 
@@ -466,17 +463,6 @@ fn key_times(joints: &[usize], parents: &[Option<usize>], tracks: &BTreeMap<usiz
     // Times are stored in f32: keys nearer than this are the same frame.
     times.dedup_by(|b, a| *b - *a < 1e-5);
     times
-}
-
-impl<T: Clone> Track<T> {
-    fn at(&self, time: f64, mix: impl Fn(T, T, f64) -> T) -> T {
-        let after = self.times.partition_point(|&t| t <= time);
-        if after == 0 || after == self.times.len() || self.step {
-            return self.values[after.saturating_sub(1)].clone();
-        }
-        let (a, b) = (self.times[after - 1], self.times[after]);
-        mix(self.values[after - 1].clone(), self.values[after].clone(), (time - a) / (b - a))
-    }
 }
 
 /// A mesh as the file has it, split at seams.
