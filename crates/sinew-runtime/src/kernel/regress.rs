@@ -85,10 +85,14 @@ pub(crate) struct Room {
     /// What predictors see of each joint, first eight and the ninth, in eights.
     features: Vec<(Row, f32)>,
     /// Key gradients F D, (P), without translation.
-    gradients: Vec<Matrix>,
+    gradients: Vec<Spread>,
     /// Bones' world transforms with translations from F's, in the order of `held`.
-    bones: Vec<Matrix>,
+    bones: Vec<Spread>,
 }
+
+/// A 3×4 matrix, each entry four times: entries x and y of columns 0, 1, 2 and 3; entries z of columns 0 and 1, 2 and 3.
+/// A source is spread once and multiplied by a dozen blocks.
+type Spread = [Row; 6];
 
 impl Regression {
     /// Lays `d` out; `character` is its own.
@@ -117,8 +121,8 @@ impl Regression {
         Room {
             rotations: vec![[0.0; 4]; LANES * self.turning.len()],
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
-            gradients: vec![Matrix::default(); self.c1.starts.len() - 1],
-            bones: vec![Matrix::default(); self.held.len()],
+            gradients: vec![Spread::default(); self.c1.starts.len() - 1],
+            bones: vec![Spread::default(); self.held.len()],
         }
     }
 }
@@ -235,16 +239,19 @@ impl Kernel for Regress<'_> {
 /// `F Q_b` of every bone that predictors look at: the rotation nearest to its world transform, times F̂'s.
 #[inline(always)]
 fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, rotations: &mut [[f32; 4]]) {
-    let rest: Quaternions<L> =
-        Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array().map(|entry| s.splat(entry));
+    let [x, y, z, w] = Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array();
+    let rest: Quaternions<L> = [s.splat(x), s.splat(y), s.splat(z), s.splat(w)];
     for (eight, out) in regression.turning.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
         let (mut m, off) = polished(s, turns_of(s, bones, eight));
         if s.array(off).iter().any(|&off| !(off < NEARLY_ROTATION)) {
             let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame.matrix3));
             m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
         }
-        let [x, y, z, w] = product(s, quaternions(s, m), rest).map(|entry| s.array(entry));
-        *out = std::array::from_fn(|l| [x[l], y[l], z[l], w[l]]);
+        let [x, y, z, w] = product(s, quaternions(s, m), rest);
+        let [x, y, z, w] = [s.array(x), s.array(y), s.array(z), s.array(w)];
+        for l in 0..LANES {
+            out[l] = [x[l], y[l], z[l], w[l]];
+        }
     }
 }
 
@@ -278,8 +285,7 @@ fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
 fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[[f32; 4]], features: &mut [(Row, f32)]) {
     for (joints, out) in regression.joints.iter().zip(features.as_chunks_mut::<LANES>().0) {
         let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
-        let load = |rows: &[Row; 3]| [s.load(&rows[0]), s.load(&rows[1]), s.load(&rows[2])];
-        let [x, y, z] = logarithms(s, q, load(&joints.reference), load(&joints.direction));
+        let [x, y, z] = logarithms(s, q, loaded(s, &joints.reference), loaded(s, &joints.direction));
         let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
         let [sine, _] = half_angle(s, square);
         // (1 − cos θ)/θ² = 2 (sin(θ/2)/θ)².
@@ -293,11 +299,22 @@ fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[[f32; 4]], features
     }
 }
 
+#[inline(always)]
+fn loaded<L: Lanes>(s: L, rows: &[Row; 3]) -> [L::V; 3] {
+    [s.load(&rows[0]), s.load(&rows[1]), s.load(&rows[2])]
+}
+
 /// The quaternions in these places.
 #[inline(always)]
 fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LANES]) -> Quaternions<L> {
-    let q = places.map(|place| rotations[place as usize]);
-    std::array::from_fn(|k| s.load(&Row(std::array::from_fn(|l| q[l][k]))))
+    let mut lanes = [Row::default(); 4];
+    for l in 0..LANES {
+        let q = &rotations[places[l] as usize];
+        for k in 0..4 {
+            lanes[k].0[l] = q[k];
+        }
+    }
+    [s.load(&lanes[0]), s.load(&lanes[1]), s.load(&lanes[2]), s.load(&lanes[3])]
 }
 
 /// `F D = F Q_frame exp(ρ̃) S` of every predictor.
@@ -307,7 +324,7 @@ fn predict<L: Lanes>(
     regression: &Regression,
     rotations: &[[f32; 4]],
     features: &[(Row, f32)],
-    gradients: &mut [Matrix],
+    gradients: &mut [Spread],
 ) {
     for eight in &regression.predictors {
         let sums = regressed(s, eight, features);
@@ -316,58 +333,76 @@ fn predict<L: Lanes>(
         let r = matrices(s, q);
         let one = s.splat(1.0);
         let stretch = [[s.add(one, xx), xy, xz], [xy, s.add(one, yy), yz], [xz, yz, s.add(one, zz)]];
-        let entry = |row: usize, c: usize| {
-            let [a, b, d] = stretch[c];
-            s.mul_add(r[3 * row], a, s.mul_add(r[3 * row + 1], b, s.mul(r[3 * row + 2], d)))
-        };
         let zero = s.splat(0.0);
-        let [upper, lower] = [
-            [entry(0, 0), entry(0, 1), entry(0, 2), zero, entry(1, 0), entry(1, 1), entry(1, 2), zero],
-            [entry(2, 0), entry(2, 1), entry(2, 2), zero, zero, zero, zero, zero],
-        ];
+        let mut product = [[zero; 4]; 3];
+        for row in 0..3 {
+            for c in 0..3 {
+                let [a, b, d] = stretch[c];
+                product[row][c] = s.mul_add(r[3 * row], a, s.mul_add(r[3 * row + 1], b, s.mul(r[3 * row + 2], d)));
+            }
+        }
+        let [[xa, xb, xc, _], [ya, yb, yc, _], [za, zb, zc, _]] = product;
+        let (upper, lower) = ([xa, xb, xc, zero, ya, yb, yc, zero], [za, zb, zc, zero, za, zb, zc, zero]);
         let (upper, lower) = (s.transpose(upper), s.transpose(lower));
         for l in 0..LANES {
-            let matrix = &mut gradients[eight.own[l] as usize].0;
-            matrix[..8].copy_from_slice(&s.array(upper[l]));
-            matrix[8..].copy_from_slice(&s.array(lower[l])[..4]);
+            gradients[eight.own[l] as usize] = spread(s, upper[l], lower[l]);
         }
     }
+}
+
+/// Spreads rows x and y, and row z, which stands in both halves.
+#[inline(always)]
+fn spread<L: Lanes>(s: L, xy: L::V, z: L::V) -> Spread {
+    let ([a, b, c, d], [e, f]) = (s.columns(xy), s.column_pairs(z));
+    [Row(s.array(a)), Row(s.array(b)), Row(s.array(c)), Row(s.array(d)), Row(s.array(e)), Row(s.array(f))]
 }
 
 /// `[M; H] x` of eight predictors.
 #[inline(always)]
 fn regressed<L: Lanes>(s: L, eight: &Predictors, features: &[(Row, f32)]) -> [L::V; ROWS] {
     let (constant, columns) = eight.columns.split_first().expect("the constant column");
-    let mut sums: [L::V; ROWS] = std::array::from_fn(|row| s.load(&constant[row]));
+    let mut sums = [s.splat(0.0); ROWS];
+    for row in 0..ROWS {
+        sums[row] = s.load(&constant[row]);
+    }
     let used = columns.len() / eight.joints.len().max(1);
     for (places, columns) in eight.joints.iter().zip(columns.chunks_exact(used.max(1))) {
-        let seen = places.map(|place| &features[place as usize]);
-        let first = s.transpose(seen.map(|(row, _)| s.load(row)));
-        let last = s.load(&Row(seen.map(|&(_, last)| last)));
+        let (mut seen, mut last) = ([s.splat(0.0); LANES], Row::default());
+        for l in 0..LANES {
+            let (row, ninth) = &features[places[l] as usize];
+            seen[l] = s.load(row);
+            last.0[l] = *ninth;
+        }
+        let [a, b, c, d, e, f, g, h] = s.transpose(seen);
+        let values = [a, b, c, d, e, f, g, h, s.load(&last)];
         // Three features or all nine, known to the compiler.
-        let mut add = |k: usize, x: L::V| {
-            for row in 0..ROWS {
-                sums[row] = s.mul_add(s.load(&columns[k][row]), x, sums[row]);
-            }
-        };
-        (0..3).for_each(|k| add(k, first[k]));
-        if used == FEATURES {
-            (3..8).for_each(|k| add(k, first[k]));
-            add(8, last);
+        match columns.first_chunk::<FEATURES>() {
+            Some(columns) => add(s, columns, values, &mut sums),
+            None => add(s, columns.first_chunk::<3>().expect("three features"), [a, b, c], &mut sums),
         }
     }
     sums
 }
 
+/// Adds columns times values.
+#[inline(always)]
+fn add<L: Lanes, const N: usize>(s: L, columns: &[[Row; ROWS]; N], values: [L::V; N], sums: &mut [L::V; ROWS]) {
+    for k in 0..N {
+        for row in 0..ROWS {
+            sums[row] = s.mul_add(s.load(&columns[k][row]), values[k], sums[row]);
+        }
+    }
+}
+
 /// The bones that hold proxies, their translations taken from F's: differences stay small wherever the character stands.
 #[inline(always)]
-fn hold<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, out: &mut [Matrix]) {
+fn hold<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, out: &mut [Spread]) {
     let origin = frame.translation;
     let upper = s.load(&Row([0.0, 0.0, 0.0, origin.x, 0.0, 0.0, 0.0, origin.y]));
+    let lower = s.load(&Row([0.0, 0.0, 0.0, origin.z, 0.0, 0.0, 0.0, origin.z]));
     for (&b, out) in regression.held.iter().zip(out) {
         let (xy, z) = halves(&bones[b as usize]);
-        out.0[..8].copy_from_slice(&s.array(s.sub(s.load_array(xy), upper)));
-        out.0[8..].copy_from_slice(&[z[0], z[1], z[2], z[3] - origin.z]);
+        *out = spread(s, s.sub(s.load_array(xy), upper), s.sub(s.both(z), lower));
     }
 }
 
@@ -405,22 +440,20 @@ fn draw<L: Lanes>(s: L, regression: &Regression, frame: Affine3A, room: &Room, p
 #[inline(always)]
 fn accumulate<L: Lanes, const C: usize>(
     s: L,
-    source: &Matrix,
+    source: &Spread,
     block: &[[f32; 4]; C],
     upper: &mut [L::V; 4],
     lower: &mut [L::V; 2],
 ) {
-    let (xy, z) = halves(source);
-    let (xy, z) = (s.columns(s.load_array(xy)), s.column_pairs(s.both(z)));
     for c in 0..C {
-        upper[c] = s.mul_add(xy[c], s.both(&block[c]), upper[c]);
+        upper[c] = s.mul_add(s.load(&source[c]), s.both(&block[c]), upper[c]);
     }
-    for (sum, (pair, z)) in lower.iter_mut().zip(block.chunks(2).zip(z)) {
+    for (sum, (pair, z)) in lower.iter_mut().zip(block.chunks(2).zip(&source[4..])) {
         let columns = match pair.as_flattened().first_chunk() {
             Some(two) => s.load_array(two),
             // A gradient has no fourth column: what it would multiply is 0.
             None => s.both(&pair[0]),
         };
-        *sum = s.mul_add(z, columns, *sum);
+        *sum = s.mul_add(s.load(z), columns, *sum);
     }
 }

@@ -2,6 +2,7 @@
 //! quaternions, the logarithm and the exponential.
 //!
 //! Sine, cosine and arc tangent are polynomials, least in the largest error over their range; each says its error. The
+//! Loops and not `map`: a closure that the compiler does not inline is compiled without the lanes' instructions. The
 //! plain twins are in [`joint_rotations`](crate::joint_rotations) and [`posed`](crate::posed).
 
 use core::f32::consts::{FRAC_1_PI, PI, TAU};
@@ -34,6 +35,11 @@ fn round<L: Lanes>(s: L, v: L::V) -> L::V {
     // At 1.5 · 2²³ a step of f32 is one: adding it rounds.
     let shift = s.splat(12_582_912.0);
     s.sub(s.add(v, shift), shift)
+}
+
+#[inline(always)]
+fn scaled<L: Lanes>(s: L, [x, y, z]: Vectors<L>, factor: L::V) -> Vectors<L> {
+    [s.mul(x, factor), s.mul(y, factor), s.mul(z, factor)]
 }
 
 #[inline(always)]
@@ -99,7 +105,7 @@ pub(super) fn quaternions<L: Lanes>(s: L, m: Matrices<L>) -> Quaternions<L> {
     }
     let square = s.mul_add(q[3], q[3], dot(s, [q[0], q[1], q[2]], [q[0], q[1], q[2]]));
     let scale = s.div(one, s.sqrt(square));
-    q.map(|entry| s.mul(entry, scale))
+    [s.mul(q[0], scale), s.mul(q[1], scale), s.mul(q[2], scale), s.mul(q[3], scale)]
 }
 
 /// The quaternion with the larger number, and that number.
@@ -148,20 +154,27 @@ pub(super) fn logarithms<L: Lanes>(
     // q and −q are one rotation: the one with w ≥ 0 has the smaller angle.
     let sign = s.select_less(w, zero, s.splat(-1.0), one);
     let once = s.div(sign, s.mul_add(sign, w, one));
-    let u = [s.mul(x, once), s.mul(y, once), s.mul(z, once)];
+    let u = scaled(s, [x, y, z], once);
     let twice = s.div(one, s.add(one, s.sqrt(s.add(one, dot(s, u, u)))));
-    let quarter = u.map(|entry| s.mul(entry, twice));
+    let quarter = scaled(s, u, twice);
     // arctan(√y)/√y for y ≤ 0.1716, off by 6e-10.
     let arctan = [1.0, -0.333_333_08, 0.199_982_37, -0.142_404_11, 0.105_756_49, -0.060_398_113];
     let scale = s.mul(s.splat(8.0), polynomial(s, dot(s, quarter, quarter), arctan));
-    let rho = quarter.map(|entry| s.mul(entry, scale));
+    let rho = scaled(s, quarter, scale);
     // Whole turns about the rotation's axis. Below 2e-6 radians the axis is rounding.
     let square = dot(s, rho, rho);
     let (tiny, inverse) = (s.splat(4e-12), s.div(one, s.sqrt(square)));
-    let axis: Vectors<L> = std::array::from_fn(|k| s.select_less(square, tiny, direction[k], s.mul(rho[k], inverse)));
-    let apart = std::array::from_fn(|k| s.sub(reference[k], rho[k]));
+    let (mut axis, mut apart) = (scaled(s, rho, inverse), rho);
+    for k in 0..3 {
+        axis[k] = s.select_less(square, tiny, direction[k], axis[k]);
+        apart[k] = s.sub(reference[k], rho[k]);
+    }
     let turns = s.mul(s.splat(TAU), round(s, s.mul(dot(s, apart, axis), s.splat(0.5 * FRAC_1_PI))));
-    std::array::from_fn(|k| s.mul_add(axis[k], turns, rho[k]))
+    let mut log = rho;
+    for k in 0..3 {
+        log[k] = s.mul_add(axis[k], turns, rho[k]);
+    }
+    log
 }
 
 /// sin(θ/2)/θ and cos(θ/2) from θ², both negative after an odd number of turns; off by 2e-7.
