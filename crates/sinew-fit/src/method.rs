@@ -2,7 +2,7 @@
 
 use sinew_runtime::{Correction, Deformer, deform};
 
-use crate::correct::{CorrectionParams, Place, correct};
+use crate::correct::{CorrectionParams, Place, correct, foreseen};
 use crate::methods::animation_space::{self, AsParams};
 use crate::methods::eigenskin::{self, EigenSkinParams};
 use crate::methods::halfway::{self, HalfWayParams};
@@ -184,7 +184,8 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
         Method::Corrected(method, params) => {
-            let mut fitted = correct(training, fit(training, method, progress)?, params, progress)?;
+            let base = foreseen::fit(training, method, progress)?;
+            let mut fitted = correct(training, base, params, progress)?;
             fitted.model.metadata.method = name.into();
             return Ok(fitted);
         }

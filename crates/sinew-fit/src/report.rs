@@ -16,6 +16,10 @@ pub struct Fitted {
 pub struct FitReport {
     /// What the fit chose or found, as (name, words) in order: "influences", "proxy bones", "lambda".
     pub findings: Vec<(String, String)>,
+    /// The summed squared error of left-out training poses after an emulated correction, if one was foreseen.
+    pub left_out_corrected: Option<f64>,
+    /// The refinement's ridge that is best without a correction, if one was foreseen and asks for another.
+    pub uncorrected_ridge: Option<f64>,
     /// Iterative stages: (name, residual after each iteration, why it stopped).
     pub iterations: Vec<Iterations>,
     /// Numbers for every vertex or triangle, as (name, values): for pictures and for `--json`.

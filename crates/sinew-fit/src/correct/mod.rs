@@ -6,6 +6,7 @@
 //! ridge by predicting each pose from the others ([`select`]), and takes the rest mesh as one more example.
 
 pub mod components;
+pub mod foreseen;
 pub mod kernel;
 pub mod poses;
 pub mod proxies;
@@ -21,6 +22,8 @@ use components::{Components, Kept};
 use poses::PoseTable;
 use select::Chosen;
 
+use crate::cross_validation::squared_error;
+use crate::methods::rr::describe;
 use crate::{FitError, FitReport, Fitted, Progress, Training, cross_validation, predict, to_model};
 
 /// The rest mesh stays an example while the error of left-out poses grows by no more than this: it also keeps the rest
@@ -97,6 +100,7 @@ pub fn correct(
     if params.closeness == Closeness::Exact {
         tell_left(training, &model, params, &mut report);
     }
+    tell_errors(training, &model, &mut report);
     Ok(Fitted { model, report })
 }
 
@@ -141,6 +145,17 @@ fn total_bytes<Region>(
     let kernels = used.iter().map(|&r| &parts(&regions[r]).0.kernel);
     let space = to_model::correction::pose_space(table, kernels).bytes() as usize;
     space + used.iter().map(|&r| parts(&regions[r]).1 + counts[r] * bytes[r]).sum::<usize>()
+}
+
+/// Reports the errors of the corrected model on the training poses and, from left-out ones, on unseen poses.
+fn tell_errors(training: &Training, model: &sinew_runtime::Model, report: &mut FitReport) {
+    let rigid = describe::rigid_error(training);
+    let Some(left_out) = report.left_out_corrected.filter(|_| rigid > 0.0) else { return };
+    let train = squared_error(training, &predict::training_poses(model, training));
+    let percent = |squared: f64| format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt());
+    report.found("training error, corrected", percent(train));
+    report.found("error on left-out training poses, corrected", percent(left_out));
+    report.found("expected on unseen poses, corrected", percent(describe::expected_error(train, left_out)));
 }
 
 /// Reports what the regressions see and how well they predict.

@@ -1,5 +1,6 @@
 //! Tests of the program and of what must hold across the crates.
 
+mod accuracy;
 mod architecture;
 mod compare;
 mod corrections;

@@ -8,6 +8,7 @@
 use glam::DMat3;
 use rayon::prelude::*;
 
+use super::after_correction::Emulation;
 use super::predictor::{self, Predictor, PredictorForm};
 use super::refine::{self, Quadratic, RefineParams};
 use crate::Training;
@@ -16,6 +17,9 @@ use crate::geometry::JointRotations;
 
 /// The ridges tried, the default first: it is taken when there are too few poses to tell.
 const RIDGES: [f64; 3] = [10.0, 1.0, 100.0];
+
+/// The ridges tried for a model that will be corrected: what a stronger one leaves over, the correction may predict.
+const RIDGES_BEFORE_CORRECTION: [f64; 4] = [10.0, 1.0, 30.0, 100.0];
 
 /// Steps of refinement in a fold: the order of the ridges shows long before convergence.
 const FOLD_STEPS: usize = 60;
@@ -27,6 +31,10 @@ pub struct RidgeChoice {
     pub ridge: f64,
     /// The summed squared error of the left-out poses with it; `None` if there were too few poses to leave one out.
     pub squared_error: Option<f64>,
+    /// The same after an emulated correction; `None` if none is to follow.
+    pub corrected: Option<f64>,
+    /// The ridge that is best without the correction.
+    pub uncorrected_ridge: f64,
 }
 
 /// Chooses the refinement's ridge; `keys` (N)(P) are the key gradients, `home_bones` (P) the proxies' home bones.
@@ -39,13 +47,17 @@ pub fn refinement_ridge(
     quadratic: &Quadratic,
     form: PredictorForm,
     params: &RefineParams,
+    to_be_corrected: bool,
 ) -> RidgeChoice {
     let folds = folds(training.pose_count());
     if folds.is_empty() || home_bones.is_empty() {
-        return RidgeChoice { ridge: params.ridge.unwrap_or(RIDGES[0]), squared_error: None };
+        let ridge = params.ridge.unwrap_or(RIDGES[0]);
+        return RidgeChoice { ridge, squared_error: None, corrected: None, uncorrected_ridge: ridge };
     }
-    let ridges: Vec<f64> = params.ridge.map_or(RIDGES.to_vec(), |ridge| vec![ridge]);
-    let errors: Vec<Vec<f64>> = folds
+    let tried = if to_be_corrected { &RIDGES_BEFORE_CORRECTION[..] } else { &RIDGES[..] };
+    let ridges: Vec<f64> = params.ridge.map_or(tried.to_vec(), |ridge| vec![ridge]);
+    let emulation = to_be_corrected.then(|| Emulation::new(training, joints, quadratic, home_bones));
+    let errors: Vec<Vec<(f64, f64)>> = folds
         .par_iter()
         .map(|fold| {
             let only = |poses: &[usize]| -> Vec<f64> {
@@ -60,16 +72,29 @@ pub fn refinement_ridge(
                 lbfgs.iterations = lbfgs.iterations.min(FOLD_STEPS);
                 let params = RefineParams { ridge: Some(ridge), lbfgs };
                 refine::refine(joints, quadratic, &mut predictors, &fitted, &params);
-                let gradients: Vec<Vec<DMat3>> =
+                let mut gradients: Vec<Vec<DMat3>> =
                     (0..training.pose_count()).map(|e| refine::key_gradients(joints, &predictors, e)).collect();
-                refine::error_of(quadratic, &gradients, &held_out)
+                let plain = refine::error_of(quadratic, &gradients, &held_out);
+                let Some(emulation) = &emulation else { return (plain, plain) };
+                emulation.correct(&mut gradients, &fold.fit, &fold.held_out);
+                (plain, refine::error_of(quadratic, &gradients, &held_out))
             };
             ridges.iter().map(error).collect()
         })
         .collect();
-    let sums: Vec<f64> = (0..ridges.len()).map(|k| errors.iter().map(|fold| fold[k]).sum()).collect();
-    let best = least(&sums);
-    RidgeChoice { ridge: ridges[best], squared_error: Some(sums[best]) }
+    let sum = |k: usize, part: fn(&(f64, f64)) -> f64| errors.iter().map(|fold| part(&fold[k])).sum::<f64>();
+    let judged: Vec<f64> = (0..ridges.len()).map(|k| sum(k, |error| error.1)).collect();
+    let best = least(&judged);
+    // Only the ridges that a fit without a correction would try; NaN is never least.
+    let tried_plain = |k: usize| params.ridge.is_some() || RIDGES.contains(&ridges[k]);
+    let plain: Vec<f64> =
+        (0..ridges.len()).map(|k| if tried_plain(k) { sum(k, |error| error.0) } else { f64::NAN }).collect();
+    RidgeChoice {
+        ridge: ridges[best],
+        squared_error: Some(sum(best, |error| error.0)),
+        corrected: to_be_corrected.then_some(judged[best]),
+        uncorrected_ridge: ridges[least(&plain)],
+    }
 }
 
 /// A predictor for each key gradient sequence, over poses that count as `weights` say.

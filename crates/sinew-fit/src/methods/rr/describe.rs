@@ -58,10 +58,11 @@ pub(super) fn describe(
     report.fields.push(("scale factor u of each triangle".into(), triangle_scales(training, fit)));
 }
 
+#[must_use]
 /// The squared error to expect on unseen poses: `0.368 train + 0.632 left-out` (Efron, "Estimating the error rate of a
 /// prediction rule", 1983) over root mean squares. Chosen examples are far apart, so that a left-out one is farther from
 /// the others than an unseen pose is from all of them: its error alone would be too dark a view.
-fn expected_error(train: f64, left_out: f64) -> f64 {
+pub fn expected_error(train: f64, left_out: f64) -> f64 {
     (0.368 * train.sqrt() + 0.632 * left_out.sqrt()).powi(2)
 }
 

@@ -8,6 +8,7 @@
 //! end up drawing; [`prune`] leaves out what does not matter. Without refinement it is the thesis's form. [`full`] is the
 //! model without reduction.
 
+pub mod after_correction;
 pub mod choose;
 pub mod cluster;
 pub mod describe;
@@ -87,6 +88,8 @@ pub struct RrParams {
     pub prune: f64,
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
+    /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
+    pub to_be_corrected: bool,
 }
 
 impl Default for RrParams {
@@ -100,6 +103,7 @@ impl Default for RrParams {
             clustering: Clustering::default(),
             prune: 0.05,
             refine: Some(RefineParams::default()),
+            to_be_corrected: false,
         }
     }
 }
@@ -171,6 +175,10 @@ pub fn fit(
         }
     };
     let held_out = choice.and_then(|choice| choice.squared_error);
+    report.left_out_corrected = choice.and_then(|choice| choice.corrected);
+    report.uncorrected_ridge = choice
+        .map(|choice| choice.uncorrected_ridge)
+        .filter(|&ridge| params.to_be_corrected && choice.is_some_and(|choice| choice.ridge != ridge));
     describe::describe(training, skin, &prepared, &fit, held_out, report);
     Ok(fit)
 }
@@ -328,7 +336,8 @@ fn choose_ridge(
     let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
     let homes = &fit.palette.home_bones;
     let (joints, form) = (&prepared.joints, params.form());
-    choose::refinement_ridge(training, joints, &keys.gradients, homes, &quadratic, form, refinement)
+    let corrected = params.to_be_corrected;
+    choose::refinement_ridge(training, joints, &keys.gradients, homes, &quadratic, form, refinement, corrected)
 }
 
 /// The number of proxy bones beyond which more no longer help, and the refinement's ridge.

@@ -8,7 +8,7 @@
 //! Minimised by L-BFGS with exact gradients.
 
 use glam::{DMat3, DVec3};
-use sinew_linalg::{Mat, MatRef, difference, product, transposed_product};
+use sinew_linalg::{Cholesky, Mat, MatRef, difference, product, transposed_product};
 
 use super::predictor::{COLUMNS, Predictor};
 use super::reduce::{Reduction, stack_bones, stack_gradients};
@@ -77,6 +77,32 @@ impl Quadratic {
             constants.push(constant);
         }
         Self { k: transposed_product(reduction.c1.as_ref(), drawn_c1.as_ref()), g, constants }
+    }
+
+    /// `K + μ diag K`, factored, (3P, 3P).
+    #[must_use]
+    pub fn held_system(&self, spread: f64) -> Cholesky {
+        let size = self.k.nrows();
+        // Directions without any weight: a floor far below the others keeps the matrix definite.
+        let floor = 1e-9 * (0..size).map(|i| self.k[(i, i)]).fold(f64::MIN_POSITIVE, f64::max);
+        let entry = |i: usize, j: usize| self.k[(i, j)] + if i == j { spread * self.k[(i, i)] + floor } else { 0.0 };
+        Cholesky::new((0..size * size).map(|k| entry(k / size, k % size)).collect(), size)
+    }
+
+    /// The change of the key gradients `d` (P) of pose `e` that draws the rest of its vertices, by a factor of
+    /// [`held_system`](Self::held_system), (P).
+    #[must_use]
+    pub fn left(&self, system: &Cholesky, e: usize, d: &[DMat3]) -> Vec<DMat3> {
+        let drawn = product(self.k.as_ref(), stack_gradients(d).as_ref());
+        let row = |i: usize| DVec3::from_array(std::array::from_fn(|k| self.g[(i, 3 * e + k)] - drawn[(i, k)]));
+        let right: Vec<DVec3> = (0..self.k.nrows()).map(row).collect();
+        system.solve3(&right).as_chunks::<3>().0.iter().map(|&[x, y, z]| DMat3::from_cols(x, y, z)).collect()
+    }
+
+    /// What proxy `p`'s key gradient weighs on the vertices.
+    #[must_use]
+    pub fn mass(&self, p: usize) -> f64 {
+        (3 * p..3 * p + 3).map(|i| self.k[(i, i)]).sum()
     }
 
     /// The weighted error for key gradients of all poses, (3P, 3N), and half its derivative by them.
