@@ -42,8 +42,8 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         let (name, degrees) = (&model.character.bones[joint].name, by.to_degrees());
         eprintln!("note: `{name}` turns {degrees:.0}° beyond what the model was trained on");
     }
-    write(format, &args.output, &model, &clip, &frames)?;
     let (count, vertices) = (frames.len(), model.character.vertex_count());
+    write(format, &args.output, &model, &clip, frames)?;
     output::line(&format!("{}: {count} frames of {vertices} vertices", args.output.display()))?;
     Ok(Outcome::Done)
 }
@@ -75,19 +75,19 @@ impl Format {
     }
 }
 
-fn write(format: Format, path: &Path, model: &Model, clip: &Retargeted, frames: &[Vec<DVec3>]) -> anyhow::Result<()> {
+fn write(format: Format, path: &Path, model: &Model, clip: &Retargeted, frames: Vec<Vec<DVec3>>) -> anyhow::Result<()> {
     let name = character::name_of(path);
     let surface = character::surface(&model.character);
     let fps = animation::fps(&clip.times);
     match format {
         Format::Glb => {
             let mesh = character::glb_mesh(&model.character, &name);
-            sinew_io::write_glb_morphs(path, &mesh, &clip.times, frames)?;
+            sinew_io::write_glb_morphs(path, &mesh, &clip.times, &frames)?;
         }
-        Format::Alembic => sinew_io::write_alembic(path, &name, &surface, &clip.times, frames)?,
-        Format::Usd => sinew_io::write_usda(path, &name, &surface, &clip.times, fps, frames)?,
-        Format::Pc2 => sinew_io::write_pc2(path, (clip.times[0] * fps).round() as f32, frames)?,
-        Format::Mdd => sinew_io::write_mdd(path, &clip.times, frames)?,
+        Format::Alembic => sinew_io::write_alembic(path, &name, &surface, &clip.times, &frames)?,
+        Format::Usd => sinew_io::write_usda(path, &name, &surface, &clip.times, fps, &frames)?,
+        Format::Pc2 => sinew_io::write_pc2(path, (clip.times[0] * fps).round() as f32, &frames)?,
+        Format::Mdd => sinew_io::write_mdd(path, &clip.times, &frames)?,
         Format::Obj => {
             std::fs::create_dir_all(path).with_context(|| path.display().to_string())?;
             for (frame, points) in frames.iter().enumerate() {
@@ -99,7 +99,7 @@ fn write(format: Format, path: &Path, model: &Model, clip: &Retargeted, frames: 
     Ok(())
 }
 
-fn examples(model: &Model, clip: &Retargeted, frames: &[Vec<DVec3>], fps: f64) -> anyhow::Result<Examples> {
+fn examples(model: &Model, clip: &Retargeted, frames: Vec<Vec<DVec3>>, fps: f64) -> anyhow::Result<Examples> {
     let of_model = &model.character;
     let polygons = of_model.polygons.as_ref();
     let polygons = polygons.map(|p| Polygons { counts: p.counts.clone(), vertices: p.vertices.clone() });
@@ -108,7 +108,7 @@ fn examples(model: &Model, clip: &Retargeted, frames: &[Vec<DVec3>], fps: f64) -
         mesh: Mesh::new(rest, of_model.triangles.clone(), polygons, of_model.uvs.clone())?,
         bones: animation::bones(model),
         poses: clip.poses.clone(),
-        frames: frames.to_vec(),
+        frames,
         split: None,
         influences: None,
         pose_weights: None,

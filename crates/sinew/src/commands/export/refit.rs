@@ -166,3 +166,72 @@ fn narrow(weights: &SparseWeights) -> Weights {
     };
     weights.vertices.iter().map(of_vertex).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glam::{DMat3, DQuat};
+
+    /// A strip of twenty quads along x, three joints along it, and six frames in which they turn, stretched by `stretch`.
+    fn strip(stretch: f64) -> (Mesh, Vec<Vec<DAffine3>>, Weights) {
+        let vertices: Vec<DVec3> =
+            (0..42).map(|v| DVec3::new(f64::from(v / 2) * 0.1, f64::from(v % 2) * 0.3, 0.0)).collect();
+        let triangles =
+            (0..20).flat_map(|q| [[2 * q, 2 * q + 2, 2 * q + 1], [2 * q + 1, 2 * q + 2, 2 * q + 3]]).collect();
+        let pose = |e: usize, joint: usize| {
+            let (place, angle) = (DVec3::X * joint as f64, 0.15 * e as f64 * (joint as f64 - 0.5));
+            let turn = DMat3::from_quat(DQuat::from_rotation_z(angle) * DQuat::from_rotation_x(0.5 * angle));
+            let matrix3 = turn * DMat3::from_diagonal(DVec3::new(1.0 + stretch * e as f64, 1.0, 1.0));
+            DAffine3 { matrix3, translation: place - matrix3 * place + DVec3::Z * 0.05 * e as f64 }
+        };
+        let transforms = (0..6).map(|e| (0..3).map(|joint| pose(e, joint)).collect()).collect();
+        let weight = |v: &DVec3| {
+            let raw: Vec<f64> = (0..3).map(|joint| (-2.0 * (v.x - joint as f64).powi(2)).exp()).collect();
+            let sum: f64 = raw.iter().sum();
+            raw.iter().enumerate().map(|(joint, w)| (joint, (w / sum) as f32)).collect()
+        };
+        let weights = vertices.iter().map(weight).collect();
+        (Mesh::new(vertices, triangles, None, None).unwrap(), transforms, weights)
+    }
+
+    fn drawn(mesh: &Mesh, transforms: &[Vec<DAffine3>], weights: &Weights) -> Vec<Vec<DVec3>> {
+        transforms.iter().map(|transforms| blend(mesh.vertices(), transforms, weights)).collect()
+    }
+
+    #[test]
+    fn solved_weights_lose_less_than_cut_ones() {
+        let (mesh, transforms, weights) = strip(0.0);
+        let frames = drawn(&mesh, &transforms, &weights);
+        for width in [1, 2] {
+            let target = Target { mesh: &mesh, frames: &frames, transforms: &transforms, width };
+            let solved = prune(&target, &weights).unwrap();
+            for pairs in &solved {
+                assert!(pairs.len() <= width && (pairs.iter().map(|&(_, w)| w).sum::<f32>() - 1.0).abs() < 1e-6);
+            }
+            let (cut, solved) =
+                (distance(&target, &transforms, &cut(&weights, width)).0, distance(&target, &transforms, &solved).0);
+            // With one influence there is only the choice of it; with two the weights have room.
+            assert!(solved <= cut * if width == 1 { 1.0 + 1e-9 } else { 0.9 }, "{width}: {solved} against {cut}");
+        }
+        let target = Target { mesh: &mesh, frames: &frames, transforms: &transforms, width: 4 };
+        assert_eq!(prune(&target, &weights).unwrap(), cut(&weights, 4), "nothing to leave out, nothing solved");
+    }
+
+    #[test]
+    fn rigid_joints_and_weights_are_refitted_together() {
+        let (mesh, transforms, weights) = strip(0.05);
+        let frames = drawn(&mesh, &transforms, &weights);
+        let target = Target { mesh: &mesh, frames: &frames, transforms: &transforms, width: 4 };
+        let rigid_part = |t: &DAffine3| sinew_examples::rigid_part(*t);
+        let nearest: Vec<Vec<DAffine3>> =
+            transforms.iter().map(|frame| frame.iter().map(rigid_part).collect()).collect();
+        let (found, solved) = rigid(&target, &nearest, &weights).unwrap();
+        for transform in found.iter().flatten() {
+            let off = transform.matrix3 * transform.matrix3.transpose() - DMat3::IDENTITY;
+            assert!(off.abs_diff_eq(DMat3::ZERO, 1e-9), "not rigid: {transform:?}");
+        }
+        let (before, after) = (distance(&target, &nearest, &weights).0, distance(&target, &found, &solved).0);
+        // Less than half: the rigid parts alone leave the stretch, which weights can take up.
+        assert!(after < 0.5 * before, "{after} against {before}");
+    }
+}
