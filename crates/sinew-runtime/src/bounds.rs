@@ -9,10 +9,14 @@
 //! Over the vertices of a block x and w lie in boxes `c ± h`, so v lies in a box whose centre puts c for both and whose
 //! half side is `Σ_j |R_j| h_j + Σ_j h_w |T_j o − T_d o|`. Nothing is assumed of the T: bones may scale and shear. Merry,
 //! Marais and Gain 2006 name such bounds as future work (§8).
+//!
+//! A correction of proxy bones is in their transforms already. One of vertices adds `Q_b Σ_k a_k B_kv`, and over a block B_k
+//! lies in a box too.
 
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
-use crate::{Deformer, Model, ModelError, Skin};
+use crate::correction::VertexCorrection;
+use crate::{Correction, Deformer, Model, ModelError, Skin};
 
 /// Vertices a block by default: small enough to be tight, large enough to be few.
 pub const BLOCK_SIZE: usize = 64;
@@ -79,6 +83,19 @@ pub struct Term {
     pub half_weight: f32,
 }
 
+/// What a part of a vertex correction does to a block: the box of its components over the block's vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Displacement {
+    /// The region whose component weights count.
+    pub region: usize,
+    /// The bone in whose rotated frame the displacements stand.
+    pub bone: usize,
+    /// The middles of the components' boxes, (K).
+    pub centres: Vec<Vec3>,
+    /// Half their sides, (K).
+    pub halves: Vec<Vec3>,
+}
+
 /// Vertices that are bounded together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
@@ -88,6 +105,8 @@ pub struct Block {
     pub pivot: Vec3,
     /// The terms, the heaviest joint first.
     pub terms: Vec<Term>,
+    /// What a correction of vertices adds; nothing without one.
+    pub displacements: Vec<Displacement>,
 }
 
 /// The blocks of a model. Every vertex is in exactly one.
@@ -116,6 +135,9 @@ impl Bounds {
                 blocks.push(Block::new(vertices, joint, &rows, &rest));
             });
         }
+        if let Some(Correction::Vertices(correction)) = &model.correction {
+            blocks.iter_mut().for_each(|block| block.displacements = displacements(block, correction));
+        }
         Ok(Self { blocks })
     }
 
@@ -124,6 +146,32 @@ impl Bounds {
     pub fn pose(&self, palette: &[Affine3A], out: &mut Vec<Aabb>) {
         out.clear();
         out.extend(self.blocks.iter().map(|block| block.pose(palette)));
+    }
+
+    /// Adds what a correction of vertices may add to each box: `weights` are the component weights of each region, `turns`
+    /// the rotation of each bone in the world.
+    pub(crate) fn displace<'w>(
+        &self,
+        weights: impl Fn(usize) -> &'w [f32],
+        turns: impl Fn(usize) -> Mat3A,
+        boxes: &mut [Aabb],
+    ) {
+        for (block, bound) in self.blocks.iter().zip(boxes) {
+            for displacement in &block.displacements {
+                let (mut centre, mut half) = (Vec3A::ZERO, Vec3A::ZERO);
+                let parts = displacement.centres.iter().zip(&displacement.halves);
+                for (&weight, (&c, &h)) in weights(displacement.region).iter().zip(parts) {
+                    centre += weight * Vec3A::from(c);
+                    // Rounding of the sum over components goes by their sizes.
+                    half += weight.abs() * (Vec3A::from(h) + SLACK * Vec3A::from(c).abs());
+                }
+                let turn = turns(displacement.bone);
+                let (centre, half) = (turn * centre, absolute(turn) * half);
+                let slack = SLACK * (Vec3A::from(bound.low).abs() + Vec3A::from(bound.high).abs());
+                bound.low += Vec3::from(centre - half - slack);
+                bound.high += Vec3::from(centre + half + slack);
+            }
+        }
     }
 }
 
@@ -158,7 +206,7 @@ impl Block {
                 half_weight: half(3),
             }
         };
-        Self { terms: joints.iter().map(term).collect(), vertices, pivot }
+        Self { terms: joints.iter().map(term).collect(), vertices, pivot, displacements: Vec::new() }
     }
 
     /// The block's box in a pose.
@@ -183,16 +231,35 @@ impl Block {
     }
 }
 
+/// The boxes of the correction's components over the block's vertices; a vertex that a part does not move counts as nil.
+fn displacements(block: &Block, correction: &VertexCorrection) -> Vec<Displacement> {
+    let of_part = |part: &crate::correction::VertexPart| {
+        let moved: Vec<usize> =
+            (0..part.vertices.len()).filter(|&k| block.vertices.binary_search(&part.vertices[k]).is_ok()).collect();
+        if moved.is_empty() {
+            return None;
+        }
+        let still = moved.len() < block.vertices.len();
+        let component = |row: &[[f32; 3]]| {
+            let around = Aabb::around(moved.iter().map(|&k| Vec3::from(row[k])));
+            if still { around.union(Aabb { low: Vec3::ZERO, high: Vec3::ZERO }) } else { around }
+        };
+        let boxes: Vec<Aabb> = part.components.chunks_exact(part.vertices.len()).map(component).collect();
+        Some(Displacement {
+            region: part.region,
+            bone: part.bone,
+            centres: boxes.iter().map(|b| (b.low + b.high) / 2.0).collect(),
+            halves: boxes.iter().map(|b| (b.high - b.low) / 2.0).collect(),
+        })
+    };
+    correction.parts.iter().filter_map(of_part).collect()
+}
+
 /// A vertex's (joint, p) pairs over the palette.
 type Row = Vec<(usize, [f32; 4])>;
 
 /// The pairs of every vertex.
 fn rows(model: &Model) -> Result<Vec<Row>, ModelError> {
-    if model.correction.is_some() {
-        return Err(ModelError::Format(
-            "its correction moves vertices freely, so they have no bounds for all poses".into(),
-        ));
-    }
     let of_skin = |skin: &Skin| {
         let rest = &model.character.rest_positions;
         let pair = |v: usize, joint: usize, w: f32| (joint, [w * rest[v][0], w * rest[v][1], w * rest[v][2], w]);

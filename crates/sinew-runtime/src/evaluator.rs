@@ -5,7 +5,7 @@ use std::sync::Arc;
 use glam::Affine3A;
 
 use crate::bounds::{Aabb, Bounds};
-use crate::correction::CorrectionScratch;
+use crate::correction::{CorrectionScratch, VertexCorrection};
 use crate::deform::Scratch;
 use crate::kernel::blend::{self, BlendSkin};
 use crate::kernel::dual::Dual;
@@ -204,12 +204,24 @@ impl<'model> Evaluator<'model> {
     /// evaluator's model.
     pub fn bounds(&mut self, bounds: &Bounds, pose: &[Affine3A], boxes: &mut Vec<Aabb>) {
         self.posed.set(pose);
+        let character = &self.model.character;
+        if let Some(correction) = &self.model.correction {
+            let deltas = correction.proxy_deltas(character, &self.posed, &mut self.correction_scratch);
+            self.scratch.proxy_deltas.clear();
+            self.scratch.proxy_deltas.extend_from_slice(deltas);
+        }
         match &self.model.deformer {
             Deformer::RotationalRegression(d) => {
                 d.pose_palette(&self.posed, &mut self.scratch);
                 bounds.pose(&self.scratch.palette, boxes);
             }
             _ => bounds.pose(&self.posed.world, boxes),
+        }
+        if let Some(Correction::Vertices(correction)) = &self.model.correction {
+            let scratch = self.correction_scratch.vertices_mut();
+            correction.component_weights(character, &self.posed, scratch);
+            let weights = |r: usize| VertexCorrection::region_weights(scratch, r);
+            bounds.displace(weights, |bone| VertexCorrection::turn(&self.posed, bone), boxes);
         }
     }
 

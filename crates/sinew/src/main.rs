@@ -13,6 +13,7 @@ mod output;
 mod parts_picture;
 mod predict;
 mod progress;
+mod skinned;
 mod webp;
 
 use std::process::ExitCode;

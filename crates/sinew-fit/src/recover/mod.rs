@@ -41,6 +41,9 @@ use prune::Prune;
 /// Frames whose rotations are clustered at most, evenly spaced: parts show in these, and time stays bounded.
 const CLUSTERED_FRAMES: usize = 32;
 
+/// Frames in which parts are merged, pruned and split at most, evenly spaced; their motion then comes from all.
+const PARTED_FRAMES: usize = 64;
+
 /// The mean shift's radii that are tried, as shares of the rotations' spread, until there are parts enough to merge: first
 /// [`FINER`] ever finer ones, then coarser ones.
 const RADII: [f64; 6] = [0.12, 0.06, 0.03, 0.24, 0.5, 1.0];
@@ -131,7 +134,12 @@ pub fn recover(
     let problem = problem_of(&sequence, &sequence.split().train);
     let topology = Topology::new(problem.vertex_count(), sequence.mesh().triangles());
     progress.stage("finding rigid parts", 0);
-    let parts = find_parts(&sequence, &problem, &topology, params.bones);
+    let train = &sequence.split().train;
+    let stride = train.len().div_ceil(PARTED_FRAMES).max(1);
+    let few: Vec<usize> = train.iter().copied().step_by(stride).collect();
+    let sampled = (stride > 1).then(|| problem_of(&sequence, &few));
+    let parts = find_parts(&sequence, sampled.as_ref().unwrap_or(&problem), &topology, params.bones);
+    drop(sampled);
     let motion = parts::motion_of(&problem, &parts.members());
     let cores = parts::find_cores(&problem, &motion, &parts);
     let mut warnings = Vec::new();
@@ -142,6 +150,23 @@ pub fn recover(
         ));
     }
     finish(&sequence, &problem, parts.of, &cores, None, params, warnings, progress)
+}
+
+/// Bones to start a decomposition of `frames` from: the skinning transforms of a recovery from these frames alone, (N)(B).
+pub fn starting_bones(
+    sequence: &MeshSequence,
+    frames: &[usize],
+    bones: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<DAffine3>>, FitError> {
+    let chosen = frames.iter().map(|&e| sequence.frames()[e].clone()).collect();
+    let chosen = MeshSequence::new(sequence.mesh().clone(), chosen, None, sequence.fps())?;
+    let params = RecoverParams { bones: Some(bones), ..RecoverParams::default() };
+    let examples = recover(&chosen, &params, progress)?.examples;
+    let rest: Vec<DAffine3> = examples.skeleton().bones().iter().map(|bone| bone.rest.inverse()).collect();
+    let skinning =
+        |e: usize| examples.pose(e).globals.iter().zip(&rest).map(|(&global, &rest)| global * rest).collect();
+    Ok((0..frames.len()).map(skinning).collect())
 }
 
 /// Where the guided and the automatic way meet: motion from the cores, tree, weights, all frames.
@@ -282,6 +307,11 @@ fn find_parts(sequence: &MeshSequence, problem: &Problem, topology: &Topology, b
     let few = bones.map_or(Until::Share(MERGE_SHARE), |bones| Until::Count(KEPT_PER_BONE * bones));
     parts::merge(problem, topology, &mut parts, few);
     prune::prune(problem, topology, &mut parts, bones.map_or(Prune::ToBones, Prune::ToCount));
+    if let Some(bones) = bones {
+        // Pieces that do not touch outlive pruning; parts that move as one are fewer than asked for.
+        parts::merge(problem, topology, &mut parts, Until::Count(bones));
+        parts::split_to(problem, topology, &mut parts, bones);
+    }
     parts
 }
 

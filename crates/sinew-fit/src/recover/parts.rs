@@ -28,6 +28,9 @@ const BORDER: f64 = 0.5;
 /// Vertices that a part needs to be one.
 const SMALLEST_PART: usize = 6;
 
+/// A part is split if that takes away at least this share of its error: noise keeps nearly all of it.
+const SPLIT_GAIN: f64 = 0.1;
+
 /// The share of a part that makes up its core.
 const CORE_SHARE: f64 = 0.5;
 
@@ -314,7 +317,8 @@ pub(super) enum Until {
     Share(f64),
 }
 
-/// Merges touching parts, the cheapest pair first; a part too small to be one goes at any cost.
+/// Merges touching parts, the cheapest pair first; a part too small to be one goes at any cost. If a count is asked for and
+/// nothing that touches is left, pieces that lie apart are merged too.
 pub(super) fn merge(problem: &Problem, topology: &Topology, parts: &mut Parts, until: Until) {
     let members = parts.members();
     let all: Vec<usize> = (0..problem.vertex_count()).collect();
@@ -348,6 +352,13 @@ pub(super) fn merge(problem: &Problem, topology: &Topology, parts: &mut Parts, u
         let urgent = |(a, b): (usize, usize)| sizes[a].min(sizes[b]) < SMALLEST_PART;
         let pick = (0..touching.len())
             .min_by(|&i, &j| urgent(touching[j]).cmp(&urgent(touching[i])).then(costs[i].total_cmp(&costs[j])));
+        if pick.is_none() && matches!(until, Until::Count(_)) {
+            let there: Vec<usize> = (0..sums.len()).filter(|&p| sums[p].is_some()).collect();
+            touching =
+                there.iter().flat_map(|&a| there.iter().filter(move |&&b| a < b).map(move |&b| (a, b))).collect();
+            costs = touching.par_iter().map(|&pair| cost(&sums, &errors, pair)).collect();
+            continue;
+        }
         let Some(pick) = pick.filter(|&i| costs[i] <= limit || urgent(touching[i])) else { break };
         let (a, b) = touching[pick];
         let (Some(one), Some(other)) = (sums[a].take(), sums[b].take()) else { break };
@@ -380,4 +391,48 @@ pub(super) fn merge(problem: &Problem, topology: &Topology, parts: &mut Parts, u
     };
     parts.of.iter_mut().for_each(|part| *part = root(*part));
     parts.renumber();
+}
+
+/// Splits the part with the largest error in two, again and again, until there are `count`; fewer if no split lowers a
+/// part's error by [`SPLIT_GAIN`].
+pub(super) fn split_to(problem: &Problem, topology: &Topology, parts: &mut Parts, count: usize) {
+    // Parts that no split helps, by their first vertex and size.
+    let mut whole: Vec<(usize, usize)> = Vec::new();
+    while parts.count < count {
+        let members = parts.members();
+        let errors: Vec<f64> = members.par_iter().map(|members| Sums::new(problem, members).error()).collect();
+        let name = |p: usize| (members[p][0], members[p].len());
+        let may = |&p: &usize| members[p].len() >= 4 * SMALLEST_PART && !whole.contains(&name(p));
+        let Some(worst) = (0..parts.count).filter(may).max_by(|&a, &b| errors[a].total_cmp(&errors[b])) else { return };
+        let exact = problem.resolution.powi(2) * (3 * problem.frame_count() * members[worst].len()) as f64;
+        let halves = halves(problem, &members[worst]);
+        let after: f64 = halves.iter().map(|half| Sums::new(problem, half).error()).sum();
+        if errors[worst] <= exact || after > (1.0 - SPLIT_GAIN) * errors[worst] {
+            whole.push(name(worst));
+            continue;
+        }
+        let before = parts.count;
+        halves[1].iter().for_each(|&v| parts.of[v] = before);
+        parts.count += 1;
+        settle_borders(problem, topology, parts);
+        if parts.count <= before {
+            return;
+        }
+    }
+}
+
+/// The vertices on either side of the middle of the longest of three directions, whichever leaves least error.
+fn halves(problem: &Problem, members: &[usize]) -> [Vec<usize>; 2] {
+    let cut = |axis: usize| {
+        let mut order = members.to_vec();
+        order.sort_by(|&a, &b| problem.rest[a][axis].total_cmp(&problem.rest[b][axis]).then(a.cmp(&b)));
+        let mut second = order.split_off(order.len() / 2);
+        order.sort_unstable();
+        second.sort_unstable();
+        let error = Sums::new(problem, &order).error() + Sums::new(problem, &second).error();
+        (error, [order, second])
+    };
+    let cuts: Vec<(f64, [Vec<usize>; 2])> = (0..3).into_par_iter().map(cut).collect();
+    let best = cuts.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    best.map_or_else(|| [members.to_vec(), Vec::new()], |cut| cut.1)
 }

@@ -22,6 +22,9 @@ const RIDGE: f64 = 1e-9;
 /// A candidate enters if its gradient lies below the objective by more than this fraction.
 const ENTRY: f64 = 1e-3;
 
+/// The same in the search from all candidates, which only has to find a good start: later ones would be eliminated again.
+const WHOLE_ENTRY: f64 = 1e-2;
+
 /// The Gram matrix of one problem, (n, n) row by row.
 #[derive(Debug, Clone, Copy)]
 pub struct Gram<'a> {
@@ -168,8 +171,8 @@ impl FewSolver {
         sum
     }
 
-    /// The candidate with the lowest gradient, if that lies below the objective by more than rounding.
-    fn steepest(&mut self, gram: Gram<'_>) -> Option<usize> {
+    /// The candidate with the lowest gradient, if that lies below the objective by more than the fraction `entry` and rounding.
+    fn steepest(&mut self, gram: Gram<'_>, entry: f64) -> Option<usize> {
         let passive = &self.passive;
         self.gradient.clear();
         self.gradient.resize(gram.n, 0.0);
@@ -183,7 +186,7 @@ impl FewSolver {
         for &i in &passive.set[..passive.count] {
             self.gradient[i] = f64::INFINITY;
         }
-        let mut lowest = level - (ENTRY * level).max(gram.rounding);
+        let mut lowest = level - (entry * level).max(gram.rounding);
         let mut found = None;
         for (i, &g) in self.gradient.iter().enumerate() {
             if g < lowest {
@@ -200,7 +203,7 @@ impl FewSolver {
             if self.passive.count == CAPACITY {
                 return;
             }
-            let Some(entering) = self.steepest(gram) else { return };
+            let Some(entering) = self.steepest(gram, WHOLE_ENTRY) else { return };
             if !self.enter(gram, entering) {
                 return;
             }
@@ -212,7 +215,7 @@ impl FewSolver {
     fn climb(&mut self, gram: Gram<'_>, most: usize) -> f64 {
         let mut value = self.value(gram);
         for _ in 0..2 * most {
-            let Some(entering) = self.steepest(gram) else { break };
+            let Some(entering) = self.steepest(gram, ENTRY) else { break };
             let before = self.support();
             let entered = self.enter(gram, entering);
             if entered {

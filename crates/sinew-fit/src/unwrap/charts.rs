@@ -1,12 +1,18 @@
 //! Charts: the pieces of the surface that are flattened, each by itself.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use glam::DVec3;
 
 /// A face joins an automatic chart if its normal is within this angle of the chart's mean normal: the chart is then a
 /// height field, never closed, and flattens with little distortion.
 const LARGEST_ANGLE: f64 = 60.0;
+
+/// Charts that touch are joined if every normal of both is within this angle of their common mean: still a height field.
+const MERGED_ANGLE: f64 = 72.0;
+
+/// The same for charts of less than this part of all faces: scraps cost more in seams than they distort.
+const SCRAP: (f64, f64) = (0.01, 85.0);
 
 /// Triangles that are flattened together, over vertices of their own: a vertex on a seam has several.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,15 +68,60 @@ pub fn automatic(rest: &[DVec3], triangles: &[[u32; 3]], faces: &[usize]) -> Vec
     let normals: BTreeMap<usize, DVec3> = faces.iter().map(|&f| (f, area_normal(rest, triangles[f]))).collect();
     let neighbours = neighbours(faces, |f, k| triangles[f][k]);
     let mut assigned: BTreeMap<usize, bool> = faces.iter().map(|&f| (f, false)).collect();
-    let mut charts = Vec::new();
+    let mut regions = Vec::new();
     for &seed in faces {
-        if assigned[&seed] {
-            continue;
+        if !assigned[&seed] {
+            regions.push(grow(seed, &normals, &neighbours, &mut assigned));
         }
-        let members = grow(seed, &normals, &neighbours, &mut assigned);
-        charts.push(Chart::new(members, |f, k| triangles[f][k], triangles));
     }
-    charts
+    let merged = merge(regions, &normals, &neighbours).into_iter();
+    merged.map(|members| Chart::new(members, |f, k| triangles[f][k], triangles)).collect()
+}
+
+/// Joins regions that touch, the smallest first, each to the one it shares most edges with that allows it.
+fn merge(
+    mut regions: Vec<Vec<usize>>,
+    normals: &BTreeMap<usize, DVec3>,
+    neighbours: &BTreeMap<usize, Vec<usize>>,
+) -> Vec<Vec<usize>> {
+    let all = normals.len() as f64;
+    let mut of: BTreeMap<usize, usize> = BTreeMap::new();
+    for (r, members) in regions.iter().enumerate() {
+        of.extend(members.iter().map(|&f| (f, r)));
+    }
+    let fits = |a: &[usize], b: &[usize]| {
+        let scrap = (a.len().min(b.len()) as f64) < SCRAP.0 * all;
+        let limit = if scrap { SCRAP.1 } else { MERGED_ANGLE }.to_radians().cos();
+        let both = || a.iter().chain(b);
+        let mean = both().map(|f| normals[f]).sum::<DVec3>().normalize_or_zero();
+        let within = |f: &usize| normals[f] == DVec3::ZERO || normals[f].normalize_or_zero().dot(mean) >= limit;
+        both().all(within)
+    };
+    // Waiting regions by size; one that cannot be joined waits no longer until a neighbour has changed.
+    let mut waiting: BTreeSet<(usize, usize)> = regions.iter().enumerate().map(|(r, m)| (m.len(), r)).collect();
+    while let Some((_, r)) = waiting.pop_first() {
+        let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
+        for f in &regions[r] {
+            for g in &neighbours[f] {
+                if of[g] != r {
+                    *shared.entry(of[g]).or_default() += 1;
+                }
+            }
+        }
+        let mut touching: Vec<(usize, usize)> = shared.into_iter().collect();
+        touching.sort_by_key(|&(other, edges)| (std::cmp::Reverse(edges), other));
+        let Some(&(into, _)) = touching.iter().find(|&&(other, _)| fits(&regions[r], &regions[other])) else {
+            continue;
+        };
+        waiting.remove(&(regions[into].len(), into));
+        let moved = std::mem::take(&mut regions[r]);
+        of.extend(moved.iter().map(|&f| (f, into)));
+        regions[into].extend(moved);
+        regions[into].sort_unstable();
+        waiting.insert((regions[into].len(), into));
+    }
+    regions.retain(|members| !members.is_empty());
+    regions
 }
 
 fn grow(

@@ -78,6 +78,10 @@ pub fn solve(chart: &Chart, locals: &[Local]) -> Result<Solved, FitError> {
     arap::improve(chart, locals, smallest, &mut rigid)?;
     // The step to an isometry must not turn triangles over that the conformal map left as they are.
     let mut uvs = if flipped_by(&rigid) <= flipped_by(&conformal) { rigid } else { conformal };
+    // A chart that came out on its back is mirrored.
+    if 2 * flipped_by(&uvs) > chart.faces.len() - degenerate {
+        uvs.iter_mut().for_each(|uv| uv.x = -uv.x);
+    }
     let upright = upright(&uvs);
     uvs.iter_mut().for_each(|uv| *uv = upright * *uv);
     let start = (DVec2::INFINITY, DVec2::NEG_INFINITY);

@@ -6,8 +6,9 @@
 //! nearly isometric as it can be by `arap` (the paper stops at conformal maps, whose scale drifts along long charts) and
 //! packed into the unit square by `pack`. [`stretch`] measures the result.
 //!
-//! What goes wrong is mended and said: a closed chart is cut into automatic ones, an automatic chart that comes out
-//! with turned-over triangles is halved and flattened again, triangles without area are held by their neighbours.
+//! What goes wrong is mended and said: a closed chart is cut into automatic ones, a chart that comes out on its back is
+//! mirrored, one with some triangles turned over is halved and flattened again, triangles without area are held by
+//! their neighbours.
 
 mod arap;
 pub mod charts;
@@ -23,7 +24,7 @@ use crate::norm::PoseNorm;
 use charts::Chart;
 use glam::{DVec2, DVec3};
 
-/// An automatic chart with turned-over triangles is halved at most this often.
+/// A chart with turned-over triangles is halved at most this often.
 const MOST_HALVINGS: usize = 5;
 
 /// Texture coordinates and what was done to get them.
@@ -55,7 +56,7 @@ pub fn unwrap(
     let measured: Vec<lscm::Local> =
         triangles.par_iter().map(|triangle| lscm::Local::new(coordinates, norm, *triangle)).collect();
     let flat: Vec<Vec<Flat>> =
-        charts.into_par_iter().map(|chart| flatten(chart, rest, &measured, uvs.is_none())).collect::<Result<_, _>>()?;
+        charts.into_par_iter().map(|chart| flatten(chart, rest, &measured)).collect::<Result<_, _>>()?;
     let flat: Vec<Flat> = flat.into_iter().flatten().collect();
     tell_flips(&flat, &mut notes);
     let sizes: Vec<DVec2> = flat.iter().map(|flat| flat.size).collect();
@@ -105,14 +106,14 @@ fn find_charts(
     open
 }
 
-/// Flattens a chart; an automatic one is halved while triangles come out turned over.
-fn flatten(chart: Chart, rest: &[DVec3], measured: &[lscm::Local], may_halve: bool) -> Result<Vec<Flat>, FitError> {
+/// Flattens a chart; it is halved while triangles come out turned over.
+fn flatten(chart: Chart, rest: &[DVec3], measured: &[lscm::Local]) -> Result<Vec<Flat>, FitError> {
     let mut waiting = vec![(chart, 0)];
     let mut done = Vec::new();
     while let Some((chart, halvings)) = waiting.pop() {
         let locals: Vec<lscm::Local> = chart.faces.iter().map(|&f| measured[f]).collect();
         let solved = lscm::solve(&chart, &locals)?;
-        if solved.flipped > 0 && may_halve && halvings < MOST_HALVINGS && chart.faces.len() > 3 {
+        if solved.flipped > 0 && halvings < MOST_HALVINGS && chart.faces.len() > 3 {
             waiting.extend(charts::halve(rest, &chart).into_iter().map(|half| (half, halvings + 1)));
             continue;
         }

@@ -86,3 +86,34 @@ fn a_texture_squeezed_to_half_stretches_as_by_hand() {
     let expected = 100.0 * (1.25_f64.sqrt() - 1.0);
     assert!((stretch::percent(&positions, &[[0, 1, 2]], &uvs) - expected).abs() < 1e-9);
 }
+
+#[test]
+fn a_chart_with_turned_over_triangles_is_cut_until_none_is() {
+    // A full hemisphere and more in one chart: its rim folds over when it is flattened whole.
+    let (rings, around) = (14, 24);
+    let mut positions = vec![DVec3::Y];
+    for ring in 1..=rings {
+        let down = 2.95 * f64::from(ring) / f64::from(rings);
+        for k in 0..around {
+            let angle = std::f64::consts::TAU * f64::from(k) / f64::from(around);
+            positions.push(DVec3::new(down.sin() * angle.cos(), down.cos(), down.sin() * angle.sin()));
+        }
+    }
+    let at = |ring: i32, k: i32| if ring == 0 { 0 } else { (1 + (ring - 1) * around + k % around) as u32 };
+    let mut triangles = Vec::new();
+    for ring in 0..rings {
+        for k in 0..around {
+            if ring > 0 {
+                triangles.push([at(ring, k), at(ring, k + 1), at(ring + 1, k)]);
+            }
+            triangles.push([at(ring, k + 1), at(ring + 1, k + 1), at(ring + 1, k)]);
+        }
+    }
+    let uvs: Vec<[[f32; 2]; 3]> = triangles.iter().map(|t| t.map(|v| [v as f32, 0.0])).collect();
+    let map = unwrap(&rigid(&positions), &positions, &triangles, Some(&uvs), &rest_norm(1)).unwrap();
+    assert_eq!(map.flipped, 0, "{:?}", map.notes);
+    // Automatic charts of the same: few, for a ball has six sides at most.
+    let map = unwrap(&rigid(&positions), &positions, &triangles, None, &rest_norm(1)).unwrap();
+    assert_eq!(map.flipped, 0);
+    assert!(map.charts <= 6, "{} charts", map.charts);
+}

@@ -116,7 +116,6 @@ impl VertexCorrection {
         }
     }
 
-    /// Adds the displacements to `positions`, which stand in the world.
     /// The component weights of every region in a pose, one region after the other.
     pub(crate) fn component_weights<'scratch>(
         &self,
@@ -133,6 +132,17 @@ impl VertexCorrection {
         &scratch.weights
     }
 
+    /// The component weights of region `r`, as [`Self::component_weights`] left them.
+    pub(crate) fn region_weights<'scratch>(scratch: &'scratch VertexScratch, r: usize) -> &'scratch [f32] {
+        &scratch.weights[scratch.starts[r]..scratch.starts[r + 1]]
+    }
+
+    /// The rotation of `bone`'s frame in the world, by which displacements are turned.
+    pub(crate) fn turn(posed: &PosedSkeleton, bone: usize) -> Mat3A {
+        posed.frame.matrix3 * nearest_rotation(posed.relative[bone].matrix3)
+    }
+
+    /// Adds the displacements to `positions`, which stand in the world.
     pub(crate) fn add(
         &self,
         character: &Character,
@@ -145,7 +155,7 @@ impl VertexCorrection {
             let weights = &scratch.weights[scratch.starts[part.region]..scratch.starts[part.region + 1]];
             let sums = &mut scratch.sums[..part.vertices.len()];
             sum_components(weights, &part.components, sums);
-            let turn: Mat3A = posed.frame.matrix3 * nearest_rotation(posed.relative[part.bone].matrix3);
+            let turn = Self::turn(posed, part.bone);
             for (&v, sum) in part.vertices.iter().zip(sums) {
                 let position = &mut positions[v as usize];
                 *position = (Vec3A::from_array(*position) + turn * Vec3A::from_array(*sum)).to_array();

@@ -9,17 +9,18 @@ use sinew_runtime::bounds::{Aabb, BLOCK_SIZE, Bounds};
 use sinew_runtime::{Evaluator, Model};
 
 use crate::commands::unwrap;
-use crate::{Outcome, load, output};
+use crate::{Outcome, load, output, skinned};
 
 /// Conservative boxes and spheres of a model, per bone and per block of vertices, for culling.
 ///
 /// Without poses and ranges, the rest pose. Boxes over poses hold for those poses; boxes over ranges of motion hold for every
 /// pose within them, in the root's rest frame. At run time `Evaluator::bounds` gives boxes for any pose.
 #[derive(clap::Args)]
-#[command(after_help = "Example:
-  sinew bounds arm.sinew --poses arm.npz --frames all --json bounds.json")]
+#[command(after_help = "Examples:
+  sinew bounds arm.sinew --poses arm.npz --frames all --json bounds.json
+  sinew bounds character.glb --ranges ranges.txt")]
 pub struct Args {
-    /// The model: linear blend, animation space or rotational regression.
+    /// The model: linear blend, animation space or rotational regression, corrected or not; or a skinned .glb.
     model: PathBuf,
     /// Examples whose poses are to be bounded.
     #[arg(long, value_name = "EXAMPLES")]
@@ -40,7 +41,11 @@ pub struct Args {
 
 /// Reads, bounds, tells how tight the bounds are.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
-    let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
+    let model = if skinned::is_skinned(&args.model) {
+        skinned::model(&args.model)?
+    } else {
+        Model::read(&args.model).map_err(|error| load::named(&args.model, error))?
+    };
     let bounds = Bounds::new(&model, args.block_size).map_err(|error| load::named(&args.model, error))?;
     let examples = args.poses.as_deref().map(load::examples).transpose()?;
     let poses = poses(&args, &model, examples.as_ref())?;

@@ -7,7 +7,7 @@ use glam::DAffine3;
 use sinew_examples::{Bone, Examples, ExamplesParts, FrameSelection, InfluenceMap, MeshSequence, Pose};
 use sinew_fit::decompose::{self, BoneKind, DecomposeParams, Decomposition, Given};
 use sinew_fit::methods::ssd::SparseWeights;
-use sinew_fit::recover::{hierarchy, rig};
+use sinew_fit::recover::{hierarchy, rig, starting_bones};
 use sinew_io::Loaded;
 
 use crate::progress::Bars;
@@ -41,6 +41,9 @@ pub struct Args {
     /// Keep the file's weights (its `influences`) for every vertex that has any.
     #[arg(long)]
     keep_weights: bool,
+    /// What to start from: bones added one by one where the error is largest, or the rigid parts of a recovery.
+    #[arg(long, value_enum, default_value_t = Init::Growth)]
+    init: Init,
     /// Only weights, for the file's bones as they move.
     #[arg(long, conflicts_with_all = ["bones", "keep_weights", "transforms_only", "affine"])]
     weights_only: bool,
@@ -67,6 +70,13 @@ pub struct Args {
     json: Option<PathBuf>,
 }
 
+/// Where the bones come from.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Init {
+    Growth,
+    Recovery,
+}
+
 /// Decomposes and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     super::recover::check_output(&args.output)?;
@@ -82,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         Loaded::Sequence(sequence) => (&**sequence, None),
     };
     let frames = args.frames.resolve(sequence.split(), sequence.frame_count())?;
-    let given = given(&args, examples, &frames)?;
+    let mut given = given(&args, examples, &frames)?;
     let known = given.transforms.first().map_or(0, Vec::len);
     let weighted =
         given.weights.iter().flat_map(|weights| weights.vertices.iter().flatten()).map(|&(b, _)| b + 1).max();
@@ -99,6 +109,13 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     let started = cpu::seconds();
     let bars = Bars::new();
+    let known_bones = !given.transforms.is_empty();
+    if args.init == Init::Recovery {
+        if known_bones || given.weights.is_some() {
+            bail!("--init recovery finds bones anew; leave it out where bones or weights are kept");
+        }
+        given.transforms = starting_bones(sequence, &frames, params.bones, &bars)?;
+    }
     let result = decompose::decompose(sequence, &frames, &given, &params, &bars);
     bars.finish();
     let decomposition = result.with_context(|| args.meshes.display().to_string())?;
@@ -106,7 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     for warning in &decomposition.report.warnings {
         eprintln!("note: {warning}");
     }
-    let kept = if given.transforms.is_empty() { None } else { examples };
+    let kept = if known_bones { examples } else { None };
     let rigged = rigged(sequence, &frames, &decomposition, kept)?;
     super::recover::write(&args.output, &rigged, &decomposition.weights)?;
     if let Some(path) = &args.picture {

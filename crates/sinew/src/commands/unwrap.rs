@@ -15,17 +15,20 @@ use sinew_fit::{Method, Training};
 use sinew_runtime::Model;
 
 use crate::commands::export;
-use crate::{Outcome, load, output, predict, progress};
+use crate::{Outcome, load, output, predict, progress, skinned};
 
 /// Make texture coordinates whose distortion is least over a motion instead of in one pose.
 ///
-/// EXAMPLES are fitted as animation space first; a MODEL must be linear blend or animation space.
+/// EXAMPLES are fitted as animation space first; a MODEL must be linear blend or animation space. A skinned .glb is taken as
+/// it is, its animation as its motion.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sinew unwrap arm.npz --statistics motion -o arm.glb
-  sinew unwrap arm.sinew --motion arm.npz -o unwrapped.sinew --json map.json")]
+  sinew unwrap arm.sinew --motion arm.npz -o unwrapped.sinew --json map.json
+  sinew unwrap character.glb --statistics skeleton -o unwrapped.glb
+  sinew unwrap body.npz --assume hybrid --together l_clavicle,l_upperarm --together spine1,spine2 -o body.glb")]
 pub struct Args {
-    /// Examples, or a .sinew model.
+    /// Examples, a .sinew model, or a skinned .glb.
     input: PathBuf,
     /// What to write: a .glb that engines load, a .sinew model, or an .obj with the rest mesh.
     #[arg(short, long)]
@@ -34,6 +37,12 @@ pub struct Args {
     /// how the joints move.
     #[arg(long, value_enum, default_value_t = Statistics::Motion)]
     statistics: Statistics,
+    /// With --statistics motion: what is assumed of how joints move.
+    #[arg(long, value_enum, default_value_t = Assume::Rotations)]
+    assume: Assume,
+    /// With --assume hybrid: bones whose joints move together, as sampled; may be given several times.
+    #[arg(long, value_name = "BONES")]
+    together: Vec<String>,
     /// The frames from which joints' motion is taken.
     #[arg(long, default_value = "train", value_name = "FRAMES")]
     frames: FrameSelection,
@@ -57,6 +66,23 @@ enum Statistics {
     Rest,
     Skeleton,
     Motion,
+}
+
+/// The statistical models of joints' motion.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Assume {
+    /// Joints only turn, independently of one another.
+    Rotations,
+    /// Joints move independently of one another, in any way.
+    IndependentJoints,
+    /// Besides, each joint's rotation and translation are independent.
+    IndependentComponents,
+    /// Bones keep their lengths but may scale.
+    FixedTranslations,
+    /// Joints only turn; those named by --together move together.
+    Hybrid,
+    /// All joints move together, exactly as in the frames.
+    Average,
 }
 
 /// Reads or fits a model, unwraps it, measures the stretch, writes it.
@@ -88,6 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
             path,
             &serde_json::json!({
                 "statistics": format!("{:?}", args.statistics).to_lowercase(),
+                "assume": args.assume.to_possible_value().map(|value| value.get_name().to_string()),
                 "stretch_mean": mean,
                 "stretch_max": most,
                 "frames": stretches.len(),
@@ -110,6 +137,15 @@ fn read(args: &Args) -> anyhow::Result<(Model, Option<Examples>)> {
     if is_model(&args.input) {
         let model = Model::read(&args.input).map_err(|error| load::named(&args.input, error))?;
         return Ok((model, args.motion.as_deref().map(load::examples).transpose()?));
+    }
+    if skinned::is_skinned(&args.input) {
+        let model = skinned::model(&args.input)?;
+        // Without an animation of its own there is none to measure on.
+        let motion = match &args.motion {
+            Some(path) => Some(load::examples(path)?),
+            None => load::examples(&args.input).ok().filter(|own| predict::check_same_character(&model, own).is_ok()),
+        };
+        return Ok((model, motion));
     }
     anyhow::ensure!(args.motion.is_none(), "--motion is for a model; examples bring their own");
     let examples = load::examples(&args.input)?;
@@ -139,10 +175,31 @@ fn norm(args: &Args, skeleton: &Skeleton, motion: Option<&Examples>) -> anyhow::
         (Statistics::Motion, None) => {
             let examples = motion.context("to know a model's motion give --motion EXAMPLES or --ranges FILE")?;
             let frames = args.frames.resolve(examples.split(), examples.frame_count())?;
-            MotionSamples::new(skeleton, frames.iter().map(|&e| examples.pose(e))).rotations(skeleton)
+            let samples = MotionSamples::new(skeleton, frames.iter().map(|&e| examples.pose(e)));
+            assumed(args, samples, skeleton)?
         }
     };
     Ok(PoseNorm::new(skeleton, &model)?)
+}
+
+/// The model of motion that `--assume` names, with its priors from `samples`.
+fn assumed(args: &Args, samples: MotionSamples, skeleton: &Skeleton) -> anyhow::Result<MotionModel> {
+    let grouped = !args.together.is_empty();
+    anyhow::ensure!(!grouped || args.assume == Assume::Hybrid, "--together is for --assume hybrid");
+    Ok(match args.assume {
+        Assume::Rotations => samples.rotations(skeleton),
+        Assume::IndependentJoints => samples.independent_joints(skeleton),
+        Assume::IndependentComponents => samples.independent_components(skeleton),
+        Assume::FixedTranslations => samples.fixed_translations(skeleton),
+        Assume::Average => MotionModel::Average(samples),
+        Assume::Hybrid => {
+            anyhow::ensure!(grouped, "--assume hybrid needs --together BONE,BONE: which joints move together");
+            let bone = |name: &str| skeleton.find(name).with_context(|| format!("there is no bone `{name}`"));
+            let group = |names: &String| names.split(',').map(|name| bone(name.trim())).collect::<anyhow::Result<_>>();
+            let groups: Vec<Vec<usize>> = args.together.iter().map(group).collect::<anyhow::Result<_>>()?;
+            samples.hybrid(skeleton, &groups)
+        }
+    })
 }
 
 /// Ranges of motion from a file.

@@ -41,6 +41,37 @@ fn files_come_out_the_same_with_one_thread_and_two_and_hold_what_they_say() {
 }
 
 #[test]
+fn decomposition_can_start_from_a_recovery() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data arm -o arm.npz");
+    let error = |init: &str| {
+        ok(folder.path(), &format!("decompose arm.npz --bones 6 --init {init} -o d.npz --json d.json"));
+        let report = json(folder.path().join("d.json"));
+        assert_eq!(report["bones"], 6);
+        report["e_rms"].as_f64().unwrap()
+    };
+    let (growth, recovery) = (error("growth"), error("recovery"));
+    // Both end in a local optimum; a third more would mean that the start was no use.
+    assert!(recovery < 1.33 * growth, "{recovery} from a recovery, {growth} grown");
+    let output = sinew(folder.path(), "decompose arm.npz --bones 6 --keep-bones --init recovery -o d.npz");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--init recovery"));
+}
+
+#[test]
+fn what_recover_and_decompose_write_has_no_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data tube-bend -o tube.npz");
+    ok(folder.path(), "decompose tube.npz --bones 3 -o d.glb");
+    ok(folder.path(), "recover tube.npz --bones 2 --scale -o r.glb");
+    for file in ["d.glb", "r.glb"] {
+        let output = sinew(folder.path(), &format!("inspect {file}"));
+        let words = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && !words.contains("fault"), "{words}");
+        assert!(words.contains("moves by its skin alone"), "{words}");
+    }
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data bar -o bar.npz");

@@ -1,6 +1,9 @@
 //! Over all poses: texture maps by the L2,2 norm, and bounds that no vertex leaves.
 
+use std::sync::OnceLock;
+
 use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
+use proptest::prelude::*;
 use sinew_examples::{Examples, Skeleton, datasets};
 use sinew_fit::methods::animation_space::Coordinates;
 use sinew_fit::norm::ranges::RangesOfMotion;
@@ -10,6 +13,8 @@ use sinew_fit::unwrap::{Unwrapped, stretch, unwrap};
 use sinew_fit::{Method, Quiet, Training, fit, to_model};
 use sinew_runtime::bounds::{Aabb, Bounds};
 use sinew_runtime::{Evaluator, Model};
+
+use crate::program::{fails, ok};
 
 fn dataset(name: &str) -> Examples {
     (datasets::by_name(name).expect("a built-in data set").make)()
@@ -53,7 +58,7 @@ fn pose(skeleton: &Skeleton, root: DAffine3, mut turn: impl FnMut(usize) -> DQua
 fn no_vertex_leaves_its_bounds_in_any_pose() {
     let examples = dataset("arm");
     let mut random = Random(1);
-    for method in ["ssd", "as", "rr"] {
+    for method in ["ssd", "as", "rr", "rr-cv"] {
         let model = fitted(&examples, method);
         let bounds = Bounds::new(&model, 64).unwrap();
         let mut held: Vec<u32> = bounds.blocks.iter().flat_map(|block| block.vertices.iter().copied()).collect();
@@ -100,10 +105,11 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
     let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
     let to_root = to_model::transform(skeleton.rest_root_frame().inverse());
     let mut random = Random(5);
-    for method in ["ssd", "as"] {
+    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
         let model = fitted(&examples, method);
         let bounds = Bounds::new(&model, 64).unwrap();
         let boxes = over_ranges(&model, &bounds, skeleton, &ranges).unwrap();
+        let mut reached = Aabb::EMPTY;
         for _ in 0..40 {
             let turn = |_| {
                 let (z, x) =
@@ -115,6 +121,56 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
                 for &v in &block.vertices {
                     let p = to_root.transform_point3(positions[v as usize]);
                     assert!(bound.contains(p), "{method}: vertex {v} at {p} left {bound:?}");
+                    reached = reached.union(Aabb { low: p, high: p });
+                }
+            }
+        }
+        let all = boxes.iter().fold(Aabb::EMPTY, |all, &bound| all.union(bound));
+        let ratio = all.diagonal() / reached.diagonal();
+        println!("{method}: {ratio:.2} times what 40 poses reach");
+        // Intervals are wide, and forty poses do not reach the corners of six hinges; ten times would cull nothing.
+        assert!(ratio < 10.0, "{method}: {ratio:.2}");
+    }
+}
+
+/// The bar fitted by every method that has bounds, with and without corrections.
+fn bounded() -> &'static [(Model, Bounds)] {
+    static MODELS: OnceLock<Vec<(Model, Bounds)>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let examples = dataset("bar");
+        let model = |method: &str| {
+            let model = fitted(&examples, method);
+            let bounds = Bounds::new(&model, 16).unwrap();
+            (model, bounds)
+        };
+        ["ssd", "as", "psd", "eigenskin", "rr", "rr-cp", "rr-cv"].map(model).into_iter().collect()
+    })
+}
+
+proptest! {
+    // Each case is seven models; the poses are random in every joint, so that two hundred cover them well.
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn a_vertex_stays_in_its_bound_whatever_the_pose(
+        angles in proptest::collection::vec(-3.0..3.0_f64, 12),
+        place in proptest::array::uniform3(-50.0..50.0_f64),
+    ) {
+        let turn = |k: usize| {
+            DQuat::from_euler(glam::EulerRot::XYZ, angles[3 * k % 12], angles[(3 * k + 1) % 12], angles[(3 * k + 2) % 12])
+        };
+        let examples = dataset("bar");
+        let root = DAffine3::from_rotation_translation(turn(0), DVec3::from_array(place));
+        let pose = pose(examples.skeleton(), root, |b| turn(b + 1));
+        let mut boxes = Vec::new();
+        for (model, bounds) in bounded() {
+            let positions = evaluate(model, &pose);
+            Evaluator::new(model).bounds(bounds, &pose, &mut boxes);
+            for (block, bound) in bounds.blocks.iter().zip(&boxes) {
+                let (centre, radius) = bound.sphere();
+                for &v in &block.vertices {
+                    let p = positions[v as usize];
+                    prop_assert!(bound.contains(p), "{}: vertex {v} at {p} left {bound:?}", model.metadata.method);
+                    prop_assert!(p.distance(centre) <= radius * 1.000_01, "vertex {v} left its sphere");
                 }
             }
         }
@@ -159,4 +215,68 @@ fn maps_that_know_the_motion_stretch_least() {
         println!("{name}: rest {rest:.2} %, skeleton {skeleton_only:.2} %, motion {motion:.2} %");
         assert!(motion < rest && motion < skeleton_only, "{name}: {rest:.2}, {skeleton_only:.2}, {motion:.2} %");
     }
+}
+
+fn json(folder: &std::path::Path, file: &str) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap()
+}
+
+#[test]
+fn unwrap_takes_examples_models_and_plain_skinned_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &str| ok(folder.path(), words);
+    run("data tube-bend -o tube.npz");
+    run("fit tube.npz --method ssd -o tube.sinew");
+    run("export tube.sinew -o tube.glb --animation tube.npz");
+    let stretch = |input: &str| {
+        run(&format!("unwrap {input} -o map.glb --json map.json"));
+        let map = json(folder.path(), "map.json");
+        assert!(map["stretch_max"].as_f64().unwrap() >= map["stretch_mean"].as_f64().unwrap());
+        assert!(map["seconds"].as_f64().is_some() && map["flipped"] == 0, "{map}");
+        map["stretch_mean"].as_f64().unwrap()
+    };
+    let from_examples = stretch("tube.npz --statistics motion");
+    assert!(from_examples < stretch("tube.npz --statistics rest"));
+    let from_model = stretch("tube.sinew --motion tube.npz");
+    let from_glb = stretch("tube.glb --motion tube.npz");
+    // The GLB holds the same weights; glTF's positions and weights are f32 as the model's are.
+    assert!((from_model - from_glb).abs() < 0.01 * from_model, "{from_model} and {from_glb} %");
+    // Every statistical model of motion; on one joint they differ little.
+    for assume in ["independent-joints", "independent-components", "fixed-translations", "average"] {
+        let assumed = stretch(&format!("tube.npz --assume {assume}"));
+        assert!((assumed - from_examples).abs() < 0.5, "{assume}: {assumed} and {from_examples} %");
+    }
+    let names: Vec<String> = dataset("tube-bend").skeleton().bones().iter().map(|bone| bone.name.clone()).collect();
+    let hybrid = stretch(&format!("tube.npz --assume hybrid --together {}", names[1]));
+    assert!((hybrid - from_examples).abs() < 0.5, "{hybrid} and {from_examples} %");
+    assert!(fails(folder.path(), "unwrap tube.npz -o map.glb --assume hybrid").contains("--together"));
+    assert!(fails(folder.path(), "unwrap tube.sinew -o map.glb").contains("--motion"));
+}
+
+#[test]
+fn bounds_are_told_and_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &str| ok(folder.path(), words);
+    run("data bar -o bar.npz");
+    let bones = dataset("bar").skeleton().bone_count();
+    let name = dataset("bar").skeleton().bones()[bones - 1].name.clone();
+    std::fs::write(folder.path().join("ranges.txt"), format!("{name} hinge 1 0 0 -30 60\n")).unwrap();
+    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
+        run(&format!("fit bar.npz --method {method} -o bar.sinew"));
+        let words = run("bounds bar.sinew --poses bar.npz --frames all --ranges ranges.txt --json bounds.json");
+        assert!(words.contains("blocks over") && words.contains("over the ranges of motion"), "{words}");
+        let bounds = json(folder.path(), "bounds.json");
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        // A bound below the exact box would not hold.
+        assert!(number(&bounds["tightness"]["character_ratio"]) >= 1.0, "{method}: {}", bounds["tightness"]);
+        assert!(bounds["blocks"].as_array().is_some_and(|blocks| !blocks.is_empty()));
+        assert!(number(&bounds["character_over_ranges"]["radius"]) > 0.0);
+        run("export bar.sinew -o bar.glb");
+        let glb = std::fs::read(folder.path().join("bar.glb")).unwrap();
+        assert!(String::from_utf8_lossy(&glb).contains("\"bounds\""), "{method}: no bounds in the GLB's extras");
+    }
+    let words = run("bounds bar.glb --poses bar.npz --frames all");
+    assert!(words.contains("times the exact box"), "{words}");
+    run("fit bar.npz --method dqs -o bar.sinew");
+    assert!(fails(folder.path(), "bounds bar.sinew").contains("dual-quaternion"));
 }

@@ -20,7 +20,24 @@ pub(super) fn inspect(path: &Path) -> anyhow::Result<Findings> {
     if scene.skeletons.is_empty() && scene.meshes.iter().all(still) {
         notices.push("nothing moves in it".into());
     }
+    if is_gltf(path) && plays_by_skin(&scene) {
+        notices.push(
+            "its mesh moves by its skin alone: any engine plays it, but there is nothing to learn from it beyond its weights"
+                .into(),
+        );
+    }
     Ok(Findings { rows, notices })
+}
+
+fn is_gltf(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("glb") || ending.eq_ignore_ascii_case("gltf"))
+}
+
+/// Whether a skeleton moves, and meshes only with it.
+fn plays_by_skin(scene: &Scene) -> bool {
+    let moving = scene.skeletons.iter().any(|skeleton| skeleton.times.len() > 1);
+    let carried = |mesh: &MeshClip| mesh.skin.is_some() && mesh.times.len() < 2;
+    moving && !scene.meshes.is_empty() && scene.meshes.iter().all(carried)
 }
 
 fn kind(scene: &Scene) -> &'static str {
@@ -70,8 +87,10 @@ pub(super) fn pairs(files: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
         .filter(|(_, scene)| scene.meshes.iter().any(|mesh| mesh.times.len() > 1))
         .map(|(path, _)| *path)
         .collect();
-    // A skinned mesh that never moves is worth a word when nothing else does.
-    if meshes.is_empty() && !of_skeleton.meshes.is_empty() {
+    // A skinned mesh that never moves is worth a word when nothing else does. In a glTF file of its own that is what an
+    // exported character looks like; in other formats a live rig is often written so by mistake.
+    let alone = scenes.len() == 1 && is_gltf(skeleton) && plays_by_skin(of_skeleton);
+    if meshes.is_empty() && !of_skeleton.meshes.is_empty() && !alone {
         meshes.push(skeleton);
     }
     meshes.into_iter().map(|mesh| ((*skeleton).clone(), mesh.clone())).collect()
