@@ -5,7 +5,7 @@
 //! and put into the root's frame at the end by `T_h`. Bones turn and shift but keep their size, so that products of their
 //! matrices never grow beyond rotations, however long the chain.
 //!
-//! - θ̃ of a joint with one hinge lies on a line; of several turns within a ball whose radius is the sum of their angles;
+//! - θ̃ of a joint with one hinge lies on a line; of several turns within a ball about that of their middles;
 //! - ρ̃ and S are linear in features of θ̃, by intervals;
 //! - `exp(ρ̃)` turns away from `exp(ρ̃_middle)` by at most `‖ρ̃ − ρ̃_middle‖`, so no entry moves by more than twice the sine
 //!   of half of that;
@@ -136,15 +136,17 @@ impl<'a> Setting<'a> {
         let home = &bones.home;
         let pivot = self.to_root.transform_point3(block.pivot.as_dvec3());
         let turn = self.to_root.matrix3;
-        let transforms: Vec<IntervalAffine> = match regression(self.model) {
+        let (transforms, images): (Vec<IntervalAffine>, Vec<[Interval; 3]>) = match regression(self.model) {
             Some(rr) => {
                 let mut proxies = Proxies { rr, setting: self, bones: &bones, ranges, gradients: Vec::new() };
                 proxies.gradients.resize(self.proxies, None);
-                block.terms.iter().map(|term| proxies.palette(term.joint)).collect()
+                block.terms.iter().map(|term| (proxies.palette(term.joint), proxies.image(term.joint, pivot))).unzip()
             }
-            None => block.terms.iter().map(|term| bones.relative[term.joint]).collect(),
+            None => {
+                let of = |joint: usize| (bones.relative[joint], bones.relative[joint].point(pivot));
+                block.terms.iter().map(|term| of(term.joint)).unzip()
+            }
         };
-        let images: Vec<[Interval; 3]> = transforms.iter().map(|transform| transform.point(pivot)).collect();
         let mut sides = blend(&block.terms, &images);
         let absolute = DMat3::from_cols(turn.x_axis.abs(), turn.y_axis.abs(), turn.z_axis.abs());
         for (term, transform) in block.terms.iter().zip(&transforms) {
@@ -315,6 +317,34 @@ impl Proxies<'_> {
         IntervalAffine::from(|i, s| columns[s][i] + correction.rows[i][s])
     }
 
+    /// `T_h⁻¹ T_joint p`. A proxy's translation holds levers that cancel against its linear part: both are put together
+    /// before they meet an interval.
+    fn image(&mut self, joint: usize, p: DVec3) -> [Interval; 3] {
+        if joint >= self.setting.proxies {
+            return self.palette(joint).point(p);
+        }
+        let lever = p.extend(1.0).to_array();
+        let mut sum = [Interval::exact(0.0); 3];
+        let c1: Vec<(usize, [[f32; 3]; 4])> = self.rr.c1.row(joint).map(|(k, block)| (k, *block)).collect();
+        for (k, block) in c1 {
+            let gradient = self.gradient(k);
+            for s in 0..3 {
+                let c: f64 = (0..4).map(|r| f64::from(block[r][s]) * lever[r]).sum();
+                (0..3).for_each(|i| sum[i] = sum[i] + gradient.rows[i][s].scaled(c));
+            }
+        }
+        let mut remains = -1.0;
+        for (b, block) in self.rr.c2.row(joint) {
+            let c: [f64; 4] = std::array::from_fn(|s| (0..4).map(|r| f64::from(block[r][s]) * lever[r]).sum());
+            remains += c[3];
+            let bone = &self.bones.relative[b];
+            (0..3).for_each(|i| (0..4).for_each(|s| sum[i] = sum[i] + bone.rows[i][s].scaled(c[s])));
+        }
+        let back = self.bones.home.inverse_rotation();
+        let correction = self.correction(joint).point(p);
+        std::array::from_fn(|i| sum[i] + back.rows[i][3].scaled(-remains) + correction[i])
+    }
+
     /// `Q_h⁻¹ Q_f exp(ρ̃) S` of predictor `k`.
     fn gradient(&mut self, k: usize) -> IntervalAffine {
         if let Some(known) = self.gradients[k] {
@@ -391,7 +421,24 @@ impl Proxies<'_> {
                 let direction = rotation(self.setting.rest[b].matrix3) * axis;
                 std::array::from_fn(|i| Interval { low: from, high: to }.scaled(direction[i]))
             }
-            _ => [Interval::around(0.0, most); 3],
+            _ => {
+                // With every turn at its middle, and the others no further from that than their halves together: a
+                // logarithm changes by at most (θ/2)/sin(θ/2) times the angle, θ the largest turn on the way.
+                let (middle, half) = middle_of(turns);
+                let centre = DQuat::from_mat3(&middle).to_scaled_axis();
+                let centre = if centre.length() > std::f64::consts::PI {
+                    centre * (1.0 - std::f64::consts::TAU / centre.length())
+                } else {
+                    centre
+                };
+                let largest = centre.length() + half;
+                if largest >= 0.95 * std::f64::consts::PI {
+                    return [Interval::around(0.0, most); 3];
+                }
+                let reach = if largest > 1e-6 { half * (largest / 2.0) / (largest / 2.0).sin() } else { half };
+                let centre = rotation(self.setting.rest[b].matrix3) * centre;
+                std::array::from_fn(|i| Interval::around(centre[i], reach))
+            }
         }
     }
 
@@ -420,6 +467,17 @@ impl Proxies<'_> {
         }
         sum
     }
+}
+
+/// The product of the turns at their middles, and by how much all of them may turn away from it together.
+fn middle_of(turns: &[Turn]) -> (DMat3, f64) {
+    let step = |(product, half): (DMat3, f64), turn: &Turn| match *turn {
+        Turn::Hinge { axis, from, to } => {
+            (product * DMat3::from_axis_angle(axis, (from + to) / 2.0), half + (to - from) / 2.0)
+        }
+        Turn::Cone { most, .. } => (product, half + most),
+    };
+    turns.iter().fold((DMat3::IDENTITY, 0.0), step)
 }
 
 /// `exp(ρ̃)` for all ρ̃ within a box.

@@ -24,7 +24,8 @@ use interval::Interval;
 const SLACK: f64 = 3e-4;
 
 /// A box for every block of `bounds`, in the root's rest frame. No vertex leaves its block's box in any pose within
-/// `ranges`. Linear blend, animation-space and rotational-regression models, with or without a correction.
+/// `ranges`. Linear blend, animation-space and rotational-regression models, with or without a correction; proxy bones are
+/// sums of many intervals, so that their boxes are many times wider than what is reached. Boxes over poses are tight.
 pub fn over_ranges(
     model: &Model,
     bounds: &Bounds,
