@@ -205,11 +205,7 @@ impl<'model> Evaluator<'model> {
     pub fn bounds(&mut self, bounds: &Bounds, pose: &[Affine3A], boxes: &mut Vec<Aabb>) {
         self.posed.set(pose);
         let character = &self.model.character;
-        if let Some(correction) = &self.model.correction {
-            let deltas = correction.proxy_deltas(character, &self.posed, &mut self.correction_scratch);
-            self.scratch.proxy_deltas.clear();
-            self.scratch.proxy_deltas.extend_from_slice(deltas);
-        }
+        self.set_proxy_deltas();
         match &self.model.deformer {
             Deformer::RotationalRegression(d) => {
                 d.pose_palette(&self.posed, &mut self.scratch);
