@@ -133,7 +133,7 @@ impl VertexCorrection {
     }
 
     /// The component weights of region `r`, as [`Self::component_weights`] left them.
-    pub(crate) fn region_weights<'scratch>(scratch: &'scratch VertexScratch, r: usize) -> &'scratch [f32] {
+    pub(crate) fn region_weights(scratch: &VertexScratch, r: usize) -> &[f32] {
         &scratch.weights[scratch.starts[r]..scratch.starts[r + 1]]
     }
 
