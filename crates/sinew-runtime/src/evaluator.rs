@@ -99,7 +99,7 @@ impl<'model> Evaluator<'model> {
         let mut scratch = model.deformer.scratch(character);
         let regression = match &model.deformer {
             Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
-                let regression = Regression::new(d, character);
+                let regression = Regression::new(d, model.proxy_correction(), character);
                 scratch.regression = regression.room();
                 Some(Arc::new(regression))
             }
@@ -274,12 +274,16 @@ impl<'model> Evaluator<'model> {
         // Plain skinning and rotational regression's kernel need the world transforms only.
         let world_only =
             regression.is_some() || matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
-        if !world_only || direct || model.correction.is_some() {
+        // The kernel has the proxies' correction in it.
+        let corrected = model.correction.is_some() && (regression.is_none() || model.proxy_correction().is_none());
+        if !world_only || direct || corrected {
             posed.set(pose);
         } else {
             posed.set_frame(pose);
         }
-        self.set_proxy_deltas();
+        if corrected {
+            self.set_proxy_deltas();
+        }
         let Self { model, posed, scratch, matrices, options, regression, .. } = self;
         match &model.deformer {
             Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::correction::ProxyCorrection;
 use crate::deform::Cost;
 use crate::{Character, Correction, Deformer, ModelError};
 
@@ -43,6 +44,14 @@ impl Model {
     pub fn with_correction(self, correction: Correction) -> Result<Self, ModelError> {
         correction.check(&self.character, &self.deformer)?;
         Ok(Self { correction: Some(correction), ..self })
+    }
+
+    /// The correction of proxy bones, if that is the one it has.
+    pub(crate) fn proxy_correction(&self) -> Option<&ProxyCorrection> {
+        match &self.correction {
+            Some(Correction::Proxies(correction)) => Some(correction),
+            _ => None,
+        }
     }
 
     /// What a frame costs, the correction included.

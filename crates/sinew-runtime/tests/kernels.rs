@@ -4,10 +4,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use glam::{Affine3A, Quat, Vec3};
+use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
 use sinew_runtime::deform::{
     AnimationSpace, BlockRows, DualQuaternion, GradientPredictors, LinearBlend, MultiWeight, RotationalRegression,
 };
-use sinew_runtime::{Bone, Character, Deformer, Evaluator, Instructions, JointRanges, Metadata, Model, Options, Skin};
+use sinew_runtime::{
+    Bone, Character, Correction, Deformer, Evaluator, Instructions, JointRanges, KernelRegion, Metadata, Model,
+    Options, PoseSpace, Skin,
+};
 
 /// Counts the allocations of each thread.
 struct Counting;
@@ -195,6 +199,64 @@ fn kernels_equal_their_twins_at_every_tail() {
 fn kernels_equal_their_twins_for_any_number_of_influences_and_joints() {
     for (joints, influences) in [(1, 1), (1, 4), (2, 1), (40, 8), (3, 8), (300, 2)] {
         check(&Size { vertices: 100, joints, influences });
+    }
+}
+
+/// A correction of four proxies over `poses` random example poses: regions with no joint, with some, with many proxies and
+/// components, with a proxy in two of them; `peak` is the weight of the narrow kernel.
+fn proxy_correction(numbers: &mut Numbers, joints: usize, poses: usize, peak: f32) -> Correction {
+    let turns: Vec<[f32; 4]> =
+        (0..joints * poses).map(|_| Quat::from_mat3a(&numbers.motion().matrix3).to_array()).collect();
+    let entry = |c: usize, k: usize, e: usize| turns[c * poses + e][k];
+    let order = |c: usize| (0..4).flat_map(move |k| (0..poses).map(move |e| (c, k, e)));
+    let mut region = |seen: &[u16], proxies: &[u32], components: usize| {
+        let pairs = seen.iter().map(|&joint| (joint, 2.0 + 1.5 * numbers.next())).collect();
+        let (product, additive) = if seen.is_empty() { (0.0, 0.0) } else { (0.6, 0.4) };
+        let kernel = KernelRegion { joints: pairs, constant: 1.0, product, additive, peak };
+        let change = |numbers: &mut Numbers| std::array::from_fn(|_| 0.1 * numbers.next());
+        let own = ProxyRegion {
+            bone: seen.len() % joints,
+            proxies: proxies.to_vec(),
+            mixing: (0..components * poses).map(|_| numbers.next()).collect(),
+            components: (0..components * proxies.len()).map(|_| change(numbers)).collect(),
+        };
+        (kernel, own)
+    };
+    let last = joints as u16 - 1;
+    let regions = [region(&[], &[0], 1), region(&[0, last], &[1, 2, 3], 2), region(&[0], &[3], poses.min(9))];
+    Correction::Proxies(ProxyCorrection {
+        proxy_count: 4,
+        space: PoseSpace {
+            poses,
+            joints: (0..joints as u16).collect(),
+            rotations: (0..joints).flat_map(order).map(|(c, k, e)| entry(c, k, e)).collect(),
+            // Near enough for some poses to fade a little and some to nothing.
+            fade: vec![[0.5, 3.5]; joints],
+            peak_rate: 4.0,
+            regions: regions.iter().map(|(kernel, _)| kernel.clone()).collect(),
+        },
+        regions: regions.into_iter().map(|(_, own)| own).collect(),
+    })
+}
+
+#[test]
+fn the_kernel_of_corrected_proxies_equals_its_twin() {
+    for (joints, poses, peak) in [(1, 1, 0.0), (3, 7, 0.0), (9, 8, 0.5), (17, 11, 0.0), (5, 40, 0.2)] {
+        let mut numbers = Numbers(joints as u64);
+        let character = character(&mut numbers, &Size { vertices: 50, joints, influences: 4 });
+        let regression = rotational_regression(&mut numbers, &character, 4);
+        let plain = Model::new(character, Deformer::RotationalRegression(regression), Metadata::default()).unwrap();
+        let corrected = plain.clone().with_correction(proxy_correction(&mut numbers, joints, poses, peak)).unwrap();
+        let mut moved = false;
+        for _ in 0..8 {
+            let pose = pose(&mut numbers, &corrected.character);
+            let what = format!("{joints} joints, {poses} poses");
+            let expected = positions(&corrected, Instructions::Plain, &pose);
+            assert_close(&what, &positions(&corrected, Instructions::Portable, &pose), &expected);
+            assert_close(&what, &positions(&corrected, Instructions::detect(), &pose), &expected);
+            moved |= positions(&plain, Instructions::Plain, &pose) != expected;
+        }
+        assert!(moved, "the correction does nothing");
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Residual {
     /// `Q_bᵀ (v − predicted)` for every training pose and then the rest pose, (N + 1)(V); Q_b the rotation of the
     /// vertex's bone in the root's frame.
     pub displacements: Vec<Vec<DVec3>>,
+    /// `Q_bᵀ` for every training pose and then the rest pose, (N + 1)(J).
+    turns: Vec<Vec<DMat3>>,
 }
 
 impl Residual {
@@ -25,21 +27,43 @@ impl Residual {
     pub fn new(training: &Training, model: &Model) -> Self {
         let bones: Vec<usize> = (0..training.vertex_count()).map(|v| carrier(&model.character.skin, v)).collect();
         let mut displacements = Vec::with_capacity(training.pose_count() + 1);
+        let mut all_turns = Vec::with_capacity(training.pose_count() + 1);
         for (e, predicted) in predict::training_poses(model, training).iter().enumerate() {
             let turns: Vec<DMat3> =
                 training.transforms[e].iter().map(|t| nearest_rotation(t.matrix3).transpose()).collect();
             let vertex = |v: usize| turns[bones[v]] * (training.vertices[e][v] - predicted[v]);
             displacements.push((0..training.vertex_count()).map(vertex).collect());
+            all_turns.push(turns);
         }
+        all_turns.push(vec![DMat3::IDENTITY; training.bone_count()]);
         let predicted = predict::rest_pose(model, training);
         displacements.push(training.rest.iter().zip(&predicted).map(|(&v, &p)| v - p).collect());
-        Self { bones, displacements }
+        Self { bones, displacements, turns: all_turns }
     }
 
     /// The targets of `vertices` over the first `poses` poses, (N, 3n) row by row.
     #[must_use]
     pub fn targets(&self, vertices: &[u32], poses: usize) -> Vec<f64> {
         let row = |e: usize| vertices.iter().flat_map(move |&v| self.displacements[e][v as usize].to_array());
+        (0..poses).flat_map(row).collect()
+    }
+}
+
+impl Residual {
+    /// The targets of what region `bone` has of `vertices`, each with its share, over the first `poses` poses, in the
+    /// frame of `bone`, (N, 3n) row by row.
+    #[must_use]
+    pub fn shared_targets(&self, bone: usize, vertices: &[(u32, f64)], poses: usize) -> Vec<f64> {
+        let row = |e: usize| {
+            let own = self.turns[e][bone];
+            vertices.iter().flat_map(move |&(v, share)| {
+                let v = v as usize;
+                let carrier = self.bones[v];
+                let d = self.displacements[e][v];
+                let d = if carrier == bone { d } else { own * (self.turns[e][carrier].transpose() * d) };
+                (share * d).to_array()
+            })
+        };
         (0..poses).flat_map(row).collect()
     }
 }

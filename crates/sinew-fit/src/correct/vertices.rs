@@ -1,7 +1,7 @@
 //! Displacements of vertices: the residual of a model in the frame of the bone that carries the vertex.
 //!
-//! A region is what one bone carries. Its targets Y (N, 3n) are the displacements at the N example poses; the regression
-//! `κ(q)ᵀ A Y` is chosen by [`select`] and stored as principal components, as many as the budget
+//! A region is what one bone carries, blended into its neighbours where they meet, so that no seam shows ([`regions`]). Its
+//! targets Y (N, 3n) are its share of the displacements at the N example poses; the regression `κ(q)ᵀ A Y` is chosen by [`select`] and stored as principal components, as many as the budget
 //! or the stated error asks for. Vertices whose residual is nil stand in no region.
 
 use rayon::prelude::*;
@@ -13,6 +13,7 @@ use super::poses::PoseTable;
 use super::residual::{Residual, gram};
 use super::select::{self, Chosen, Search};
 use super::{Closeness, CorrectionParams, REST_TOLERANCE, regions};
+use crate::geometry::topology::Topology;
 use crate::{FitError, FitReport, Progress, Training, to_model};
 
 /// A vertex is left alone if no pose displaces it by more than this fraction of the rest diagonal: f32 is no finer.
@@ -82,16 +83,18 @@ fn fit_regions(
 ) -> (PoseTable, Vec<Region>) {
     let smallest = SMALLEST_DISPLACEMENT * training.diagonal;
     let displaced = |&v: &u32| residual.displacements.iter().any(|pose| pose[v as usize].length() > smallest);
-    let mut parts = regions::by_bone(&residual.bones, training.bone_count());
-    parts.iter_mut().for_each(|(_, vertices)| vertices.retain(displaced));
+    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+    let mut parts = regions::blended(&residual.bones, training.bone_count(), &topology);
+    parts.iter_mut().for_each(|(_, vertices)| vertices.retain(|(v, _)| displaced(v)));
     parts.retain(|(_, vertices)| !vertices.is_empty());
     let exact = params.closeness == Closeness::Exact;
-    let fit = |(bone, vertices): (usize, Vec<u32>)| {
-        let targets = table.averaged(residual.targets(&vertices, table.poses));
+    let fit = |(bone, vertices): (usize, Vec<(u32, f64)>)| {
+        let targets = table.averaged(residual.shared_targets(bone, &vertices, table.poses));
         let gram = gram(&targets, table.poses);
         let candidates = regions::candidates(&training.skeleton, &table, bone);
         let search = Search { table: &table, candidates: &candidates, exact, product: 0.5 };
         let chosen = select::choose(&search, &gram);
+        let vertices = vertices.into_iter().map(|(v, _)| v).collect();
         Region { bone, vertices, targets, gram, chosen }
     };
     let regions = parts.into_par_iter().map(fit).collect();

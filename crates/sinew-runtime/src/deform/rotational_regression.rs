@@ -120,16 +120,7 @@ impl RotationalRegression {
     ) {
         let (proxies, bones) = palette.split_at_mut(self.proxy_count());
         let (room, frame) = (&mut scratch.regression, posed.frame);
-        instructions.run(Regress { regression, room, frame, bones, proxies: &mut *proxies });
-        let from_world = posed.rest_frame.inverse();
-        for (proxy, delta) in proxies.iter_mut().zip(&scratch.proxy_deltas) {
-            // F δ F̂⁻¹, δ having no row of its own for the 1.
-            let turned = Affine3A {
-                matrix3: frame.matrix3 * delta.matrix3 * from_world.matrix3,
-                translation: frame.matrix3 * (delta.matrix3 * from_world.translation + delta.translation),
-            };
-            proxy.0.iter_mut().zip(Matrix::from(&turned).0).for_each(|(entry, add)| *entry += add);
-        }
+        instructions.run(Regress { regression, room, frame, bones, proxies });
     }
 
     /// The transform of proxy bone `p` in the root's frame: block row p of `c₁ d + c₂ q`.

@@ -13,6 +13,7 @@
 
 pub(crate) mod blend;
 pub(crate) mod blocks;
+pub(crate) mod correct;
 pub(crate) mod dual;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;

@@ -12,12 +12,14 @@
 use glam::{Affine3A, DAffine3, DMat4, DVec4, Mat3A, Quat, Vec3A, Vec4};
 
 use super::Matrix;
+use super::correct::{CorrectionRoom, Corrections};
 use super::lanes::{Kernel, Lanes, Row};
 use super::rotation::{
     Matrices, NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
     quaternions,
 };
 use crate::Character;
+use crate::correction::ProxyCorrection;
 use crate::deform::{BlockRows, GradientPredictors, RotationalRegression};
 use crate::joint_rotations::FEATURES;
 use crate::posed::{nearest_rotation, rigid_part};
@@ -25,7 +27,7 @@ use crate::posed::{nearest_rotation, rigid_part};
 /// Rows of M and H: ρ̃ and the six of S − I.
 const ROWS: usize = 9;
 /// Items side by side.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// A regression laid out for its kernel.
 #[derive(Debug, Clone)]
@@ -44,6 +46,8 @@ pub(crate) struct Regression {
     c1: Sparse<3>,
     /// Where each proxy's blocks of c₂ start, (P + 1), and which of `held` each multiplies.
     c2: Sparse<4>,
+    /// What changes the proxies, if they are corrected.
+    correction: Option<Corrections>,
 }
 
 /// Eight joints: places in the room's rotations.
@@ -88,6 +92,7 @@ pub(crate) struct Room {
     gradients: Vec<Spread>,
     /// Bones' world transforms with translations from F's, in the order of `held`.
     bones: Vec<Spread>,
+    correction: CorrectionRoom,
 }
 
 /// A 3×4 matrix, each entry four times: entries x and y of columns 0, 1, 2 and 3; entries z of columns 0 and 1, 2 and 3.
@@ -95,18 +100,21 @@ pub(crate) struct Room {
 type Spread = [Row; 6];
 
 impl Regression {
-    /// Lays `d` out; `character` is its own.
-    pub fn new(d: &RotationalRegression, character: &Character) -> Self {
+    /// Lays `d` and what corrects it out; `character` is its own.
+    pub fn new(d: &RotationalRegression, correction: Option<&ProxyCorrection>, character: &Character) -> Self {
         let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
         let predictors = &d.predictors;
         let joints = ascending(predictors.joints.iter().copied());
-        let turning = ascending(joints.iter().flat_map(|&b| [b, parent(b)]).chain(predictors.frames.iter().copied()));
+        let corrected = correction.map(|c| Corrections::turning(c, parent)).unwrap_or_default();
+        let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
+        let turning = ascending(seen.chain(predictors.frames.iter().copied()).chain(corrected));
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest);
         let rest = homogeneous(rest_frame);
         let after = rest.inverse();
         Self {
             rest_frame,
+            correction: correction.map(|c| Corrections::new(c, character, rest_frame, |b| place(&turning, b))),
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &joints, &turning),
             turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
@@ -123,6 +131,7 @@ impl Regression {
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
             gradients: vec![Spread::default(); self.c1.starts.len() - 1],
             bones: vec![Spread::default(); self.held.len()],
+            correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
         }
     }
 }
@@ -139,7 +148,7 @@ fn place(sorted: &[u16], value: u16) -> u32 {
 }
 
 /// By eight, the last one repeated to fill up.
-fn eights<T: Copy>(items: &[T]) -> Vec<[T; LANES]> {
+pub(super) fn eights<T: Copy>(items: &[T]) -> Vec<[T; LANES]> {
     items.chunks(LANES).map(|chunk| std::array::from_fn(|l| chunk[l.min(chunk.len() - 1)])).collect()
 }
 
@@ -233,6 +242,9 @@ impl Kernel for Regress<'_> {
         predict(s, regression, &room.rotations, &room.features, &mut room.gradients);
         hold(s, regression, bones, frame, &mut room.bones);
         draw(s, regression, frame, room, proxies);
+        if let Some(correction) = &regression.correction {
+            correction.add(s, &room.rotations, &mut room.correction, proxies);
+        }
     }
 }
 
@@ -306,7 +318,7 @@ fn loaded<L: Lanes>(s: L, rows: &[Row; 3]) -> [L::V; 3] {
 
 /// The quaternions in these places.
 #[inline(always)]
-fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LANES]) -> Quaternions<L> {
+pub(super) fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LANES]) -> Quaternions<L> {
     let mut lanes = [Row::default(); 4];
     for l in 0..LANES {
         let q = &rotations[places[l] as usize];

@@ -1,0 +1,384 @@
+//! A correction of proxy bones in lanes: eight joints, eight example poses or eight numbers of the changes at a time, on the
+//! rotations that rotational regression's kernel has found already. The plain twin is
+//! [`ProxyCorrection`](crate::correction::ProxyCorrection)'s own `pose`.
+//!
+//! A region's changes are blended from what is less to read: from the example poses, `Σ_e κ_e C_e` with
+//! `C_e = Σ_k M_ke B_k`, or from the components, `Σ_k a_k B_k` with `a = M κ`. With F the root's frame and F̂ its rest frame,
+//! a proxy's world transform changes by `F Q_b Δ F̂⁻¹`; F̂⁻¹ goes into the changes once.
+
+use glam::{Affine3A, DAffine3, DMat3, DVec3};
+
+use super::Matrix;
+use super::lanes::{Lanes, Row};
+use super::regress::{LANES, eights, gathered};
+use super::rotation::{from_to, matrices};
+use crate::Character;
+use crate::correction::{ProxyCorrection, ProxyRegion};
+
+/// A correction laid out for its kernel. N example poses in `rows` eights; the last pose repeats to fill up.
+#[derive(Debug, Clone)]
+pub(crate) struct Corrections {
+    poses: usize,
+    rows: usize,
+    /// Joints that count, eight at a time; the last repeats.
+    joints: Vec<Joints>,
+    /// The number of joints, C.
+    joint_count: usize,
+    /// Quaternions of the examples, x, y, z, w, (C in eights, rows).
+    examples: Vec<[Row; 4]>,
+    /// The rate of ν; none if no region has a peak.
+    peak_rate: Option<f32>,
+    /// Places of the regions' bones in the rotations, eight regions at a time.
+    bones: Vec<[u32; LANES]>,
+    regions: Vec<Region>,
+    /// (joint, rate) of every region's kernel, one after the other.
+    pairs: Vec<(u32, f32)>,
+    /// Mixing matrices and changes of every region, see [`blend`].
+    values: Vec<Row>,
+    /// Proxies of every region, one after the other.
+    proxies: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+struct Joints {
+    /// Places in the rotations.
+    own: [u32; LANES],
+    parent: [u32; LANES],
+    /// The distance at which fading begins, and one over how much farther it ends.
+    near: Row,
+    rate: Row,
+}
+
+/// Ends of a region's ranges in the lists of [`Corrections`], and its kernel.
+#[derive(Debug, Clone)]
+struct Region {
+    pairs: usize,
+    proxies: usize,
+    /// The number of components if the changes are blended from them, otherwise nil.
+    components: usize,
+    constant: f32,
+    product: f32,
+    /// The weight of each joint's own term.
+    share: f32,
+    peak: f32,
+}
+
+/// Memory of the kernel, reused from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CorrectionRoom {
+    /// `d²`, (C in eights, rows).
+    distances: Vec<Row>,
+    /// (C in eights).
+    fades: Vec<Row>,
+    /// ν, (rows).
+    peaks: Vec<Row>,
+    /// κ of one region, (N in eights).
+    kernel: Vec<f32>,
+    /// One region's component weights, in eights.
+    weights: Vec<f32>,
+    /// One region's changes, in eights.
+    changes: Vec<f32>,
+    /// `F Q_b` of the regions' bones, row by row, (regions in eights).
+    turns: Vec<[f32; 9]>,
+}
+
+impl Corrections {
+    /// The bones whose rotations the kernel needs.
+    pub fn turning(c: &ProxyCorrection, parent: impl Fn(u16) -> u16) -> Vec<u16> {
+        let joints = c.space.joints.iter().flat_map(|&b| [b, parent(b)]);
+        joints.chain(c.regions.iter().map(|region| region.bone as u16)).collect()
+    }
+
+    /// Lays `c` out; `place` finds a bone among the rotations, `rest_frame` is F̂.
+    pub fn new(c: &ProxyCorrection, character: &Character, rest_frame: Affine3A, place: impl Fn(u16) -> u32) -> Self {
+        let (space, n) = (&c.space, c.space.poses);
+        let rows = n.div_ceil(LANES);
+        let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
+        let order: Vec<usize> = (0..space.joints.len()).collect();
+        let groups = eights(&order);
+        let joint = |eight: &[usize; LANES]| {
+            let fade = eight.map(|c| space.fade[c].map(f32::sqrt));
+            Joints {
+                own: eight.map(|c| place(space.joints[c])),
+                parent: eight.map(|c| place(parent(space.joints[c]))),
+                near: Row(fade.map(|[near, _]| near)),
+                rate: Row(fade.map(|[near, far]| 1.0 / (far - near).max(1e-12))),
+            }
+        };
+        let example = |c: usize, row: usize| {
+            let pose = |l: usize| (row * LANES + l).min(n - 1);
+            std::array::from_fn(|k| Row(std::array::from_fn(|l| space.rotations[(c * 4 + k) * n + pose(l)])))
+        };
+        let examples =
+            groups.iter().flatten().flat_map(|&c| (0..rows).map(move |row| (c, row))).map(|(c, row)| example(c, row));
+        let mut laid = Self {
+            poses: n,
+            rows,
+            joints: groups.iter().map(joint).collect(),
+            joint_count: space.joints.len(),
+            examples: examples.collect(),
+            peak_rate: space.regions.iter().any(|r| r.peak != 0.0).then_some(space.peak_rate),
+            bones: eights(&c.regions.iter().map(|r| place(r.bone as u16)).collect::<Vec<_>>()),
+            regions: Vec::new(),
+            pairs: Vec::new(),
+            values: Vec::new(),
+            proxies: Vec::new(),
+        };
+        let after = DAffine3 {
+            matrix3: DMat3::from_cols_array(&rest_frame.matrix3.to_cols_array().map(f64::from)),
+            translation: rest_frame.translation.as_dvec3(),
+        }
+        .inverse();
+        for (kernel, region) in space.regions.iter().zip(&c.regions) {
+            laid.pairs.extend(kernel.joints.iter().map(|&(joint, rate)| (u32::from(joint), rate)));
+            laid.proxies.extend(&region.proxies);
+            let components = laid.add_values(region, n, after);
+            laid.regions.push(Region {
+                pairs: laid.pairs.len(),
+                proxies: laid.proxies.len(),
+                components,
+                constant: kernel.constant,
+                product: kernel.product,
+                share: kernel.additive / kernel.joints.len().max(1) as f32,
+                peak: kernel.peak,
+            });
+        }
+        laid
+    }
+
+    /// Adds a region's mixing matrix, if it is of use, and changes; the number of components, nil without a mixing matrix.
+    fn add_values(&mut self, region: &ProxyRegion, n: usize, after: DAffine3) -> usize {
+        let (count, width) = (region.mixing.len() / n.max(1), 12 * region.proxies.len());
+        let change = |k: usize, entry: usize| {
+            let columns = &region.components[k * region.proxies.len() + entry / 12];
+            folded(columns, after)[entry % 12]
+        };
+        let entries: Vec<Vec<f64>> = (0..count).map(|k| (0..width).map(|entry| change(k, entry)).collect()).collect();
+        if count * (n + width) < n * width {
+            self.values.extend(blendable(n, count, |e, k| f64::from(region.mixing[k * n + e])));
+            self.values.extend(blendable(count, width, |k, entry| entries[k][entry]));
+            return count;
+        }
+        let mixed = |e: usize, entry: usize| {
+            (0..count).map(|k| f64::from(region.mixing[k * n + e]) * entries[k][entry]).sum::<f64>()
+        };
+        self.values.extend(blendable(n, width, mixed));
+        0
+    }
+
+    /// Room for it.
+    pub fn room(&self) -> CorrectionRoom {
+        let row = Row::default();
+        let most = |count: &dyn Fn(usize, &Region) -> usize| {
+            let starts = std::iter::once(0).chain(self.regions.iter().map(|region| region.proxies));
+            let sizes = starts.zip(&self.regions).map(|(start, region)| count(start, region));
+            sizes.max().unwrap_or(0).next_multiple_of(LANES)
+        };
+        CorrectionRoom {
+            distances: vec![row; self.examples.len()],
+            fades: vec![row; self.joints.len()],
+            peaks: vec![row; if self.peak_rate.is_some() { self.rows } else { 0 }],
+            kernel: vec![0.0; LANES * self.rows],
+            weights: vec![0.0; most(&|_, region| region.components)],
+            changes: vec![0.0; most(&|start, region| 12 * (region.proxies - start))],
+            turns: vec![[0.0; 9]; LANES * self.bones.len()],
+        }
+    }
+
+    /// Adds the changes to the proxy bones' world transforms; `rotations` are quaternions of F Q_b.
+    #[inline(always)]
+    pub fn add<L: Lanes>(&self, s: L, rotations: &[[f32; 4]], room: &mut CorrectionRoom, proxies: &mut [Matrix]) {
+        if self.poses == 0 {
+            return;
+        }
+        self.see(s, rotations, room);
+        self.peaks(s, room);
+        for (places, out) in self.bones.iter().zip(room.turns.as_chunks_mut::<LANES>().0) {
+            for (k, entry) in matrices(s, gathered(s, rotations, places)).into_iter().enumerate() {
+                for (turn, value) in out.iter_mut().zip(s.array(entry)) {
+                    turn[k] = value;
+                }
+            }
+        }
+        let (mut pairs, mut members, mut values) = (&self.pairs[..], &self.proxies[..], &self.values[..]);
+        let (mut first_pair, mut first_proxy) = (0, 0);
+        for (r, region) in self.regions.iter().enumerate() {
+            let (own_pairs, own_members);
+            (own_pairs, pairs) = pairs.split_at(region.pairs - first_pair);
+            (own_members, members) = members.split_at(region.proxies - first_proxy);
+            (first_pair, first_proxy) = (region.pairs, region.proxies);
+            let width = (12 * own_members.len()).div_ceil(LANES);
+            let mixed = region.components.div_ceil(LANES);
+            let inputs = if mixed == 0 { self.poses } else { region.components };
+            let (mixing, changes);
+            (mixing, values) = values.split_at(mixed * self.poses);
+            (changes, values) = values.split_at(width * inputs);
+            let fade = |&(c, _): &(u32, f32)| room.fades[c as usize / LANES].0[c as usize % LANES];
+            let faded: f32 = own_pairs.iter().map(fade).product();
+            if faded == 0.0 {
+                continue;
+            }
+            self.kernel(s, region, own_pairs, faded, room);
+            let kappa = room.kernel.as_slice();
+            if mixed == 0 {
+                blend(s, &kappa[..inputs], changes, &mut room.changes[..LANES * width]);
+            } else {
+                blend(s, &kappa[..self.poses], mixing, &mut room.weights[..LANES * mixed]);
+                blend(s, &room.weights[..inputs], changes, &mut room.changes[..LANES * width]);
+            }
+            let turn = &room.turns[r];
+            for (&p, delta) in own_members.iter().zip(room.changes.as_chunks::<12>().0) {
+                let out = &mut proxies[p as usize].0;
+                for row in 0..3 {
+                    for c in 0..4 {
+                        out[4 * row + c] += turn[3 * row] * delta[c]
+                            + turn[3 * row + 1] * delta[4 + c]
+                            + turn[3 * row + 2] * delta[8 + c];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Distances of every joint to every example, and the fades.
+    #[inline(always)]
+    fn see<L: Lanes>(&self, s: L, rotations: &[[f32; 4]], room: &mut CorrectionRoom) {
+        let one = s.splat(1.0);
+        let zero = s.splat(0.0);
+        let examples = self.examples.chunks_exact(LANES * self.rows);
+        let distances = room.distances.chunks_exact_mut(LANES * self.rows);
+        for (((joints, examples), distances), fade) in
+            self.joints.iter().zip(examples).zip(distances).zip(&mut room.fades)
+        {
+            let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
+            let q = [s.array(q[0]), s.array(q[1]), s.array(q[2]), s.array(q[3])];
+            let mut nearest = [zero; LANES];
+            for l in 0..LANES {
+                let own = [s.splat(q[0][l]), s.splat(q[1][l]), s.splat(q[2][l]), s.splat(q[3][l])];
+                let mut least = s.splat(f32::MAX);
+                for row in 0..self.rows {
+                    let example = &examples[l * self.rows + row];
+                    let d = apart(s, &own, example);
+                    least = s.select_less(d, least, d, least);
+                    distances[l * self.rows + row] = Row(s.array(d));
+                }
+                nearest[l] = least;
+            }
+            let rows = s.transpose(nearest);
+            let mut least = rows[0];
+            for &d in &rows[1..] {
+                least = s.select_less(d, least, d, least);
+            }
+            // 1 − t² (3 − 2t), t from nil at `near` to one at `far`.
+            let t = s.mul(s.sub(s.sqrt(least), s.load(&joints.near)), s.load(&joints.rate));
+            let t = s.select_less(t, zero, zero, s.select_less(one, t, one, t));
+            let step = s.neg_mul_add(s.splat(2.0), t, s.splat(3.0));
+            *fade = Row(s.array(s.neg_mul_add(s.mul(t, t), step, one)));
+        }
+    }
+
+    /// ν of every example.
+    #[inline(always)]
+    fn peaks<L: Lanes>(&self, s: L, room: &mut CorrectionRoom) {
+        let Some(rate) = self.peak_rate else { return };
+        for (row, peak) in room.peaks.iter_mut().enumerate() {
+            let own = room.distances.iter().skip(row).step_by(self.rows).take(self.joint_count);
+            let mut sum = s.splat(0.0);
+            for d in own {
+                sum = s.add(sum, s.load(d));
+            }
+            let root = s.mul_add(s.splat(rate), sum, s.splat(1.0));
+            *peak = Row(s.array(s.div(s.splat(1.0), s.mul(root, root))));
+        }
+    }
+
+    /// κ of a region: with `f_j = 1 + rate_j d_j²`, `Σ_j share / f_j + product / Π_j f_j` over one common denominator.
+    #[inline(always)]
+    fn kernel<L: Lanes>(&self, s: L, region: &Region, pairs: &[(u32, f32)], faded: f32, room: &mut CorrectionRoom) {
+        let (one, share) = (s.splat(1.0), s.splat(region.share));
+        for row in 0..self.rows {
+            let (mut above, mut below) = (s.splat(0.0), one);
+            for &(c, rate) in pairs {
+                let d = s.load(&room.distances[c as usize * self.rows + row]);
+                let f = s.mul_add(s.splat(rate), d, one);
+                above = s.mul_add(above, f, s.mul(below, share));
+                below = s.mul(below, f);
+            }
+            let mut kappa = s.add(s.splat(region.constant), s.div(s.add(above, s.splat(region.product)), below));
+            if region.peak != 0.0 {
+                kappa = s.mul_add(s.splat(region.peak), s.load(&room.peaks[row]), kappa);
+            }
+            room.kernel[LANES * row..][..LANES].copy_from_slice(&s.array(s.mul(kappa, s.splat(faded))));
+        }
+    }
+}
+
+/// `d² = ‖q − e‖² ‖q + e‖²`: the narrow ν sees its last digits, which a dot product would lose.
+#[inline(always)]
+fn apart<L: Lanes>(s: L, own: &[L::V; 4], example: &[Row; 4]) -> L::V {
+    let (mut minus, mut plus) = (s.splat(0.0), s.splat(0.0));
+    for k in 0..4 {
+        let example = s.load(&example[k]);
+        let (difference, sum) = (s.sub(own[k], example), s.add(own[k], example));
+        minus = s.mul_add(difference, difference, minus);
+        plus = s.mul_add(sum, sum, plus);
+    }
+    s.mul(minus, plus)
+}
+
+/// A 3×4 change column by column, as rows, with `after` applied to the rest mesh first.
+fn folded(columns: &[f32; 12], after: DAffine3) -> [f64; 12] {
+    let column = |k: usize| DVec3::from_array(std::array::from_fn(|i| f64::from(columns[3 * k + i])));
+    let linear = DMat3::from_cols(column(0), column(1), column(2));
+    let moved = linear * after.translation + column(3);
+    let linear = linear * after.matrix3;
+    std::array::from_fn(|k| match k % 4 {
+        3 => moved[k / 4],
+        c => linear.col(c)[k / 4],
+    })
+}
+
+/// Rows that [`blend`] works on together: enough for the additions not to wait for each other.
+const TOGETHER: usize = 4;
+
+/// A matrix (inputs, outputs) as [`blend`] reads it: the outputs in eights, of up to four eights those of the first input,
+/// then of the second and so on, then of the next four eights.
+fn blendable(inputs: usize, outputs: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<Row> {
+    let rows: Vec<usize> = (0..outputs.div_ceil(LANES)).collect();
+    let value = |i: usize, o: usize| if o < outputs { entry(i, o) as f32 } else { 0.0 };
+    let row = |i: usize, row: usize| Row(std::array::from_fn(|l| value(i, row * LANES + l)));
+    let chunk = |rows: &[usize]| (0..inputs).flat_map(|i| rows.iter().map(move |&r| (i, r))).collect::<Vec<_>>();
+    rows.chunks(TOGETHER).flat_map(chunk).map(|(i, r)| row(i, r)).collect()
+}
+
+/// `out = Σ_i inputs_i values_i`, out in eights.
+#[inline(always)]
+fn blend<L: Lanes>(s: L, inputs: &[f32], mut values: &[Row], out: &mut [f32]) {
+    let mut out = out.as_chunks_mut::<LANES>().0;
+    while !out.is_empty() {
+        let together = out.len().min(TOGETHER);
+        let (own, rest) = values.split_at(together * inputs.len());
+        let (to, more) = std::mem::take(&mut out).split_at_mut(together);
+        match together {
+            1 => blend_rows::<L, 1>(s, inputs, own, to),
+            2 => blend_rows::<L, 2>(s, inputs, own, to),
+            3 => blend_rows::<L, 3>(s, inputs, own, to),
+            _ => blend_rows::<L, TOGETHER>(s, inputs, own, to),
+        }
+        (values, out) = (rest, more);
+    }
+}
+
+#[inline(always)]
+fn blend_rows<L: Lanes, const R: usize>(s: L, inputs: &[f32], values: &[Row], out: &mut [[f32; LANES]]) {
+    let mut sums = [s.splat(0.0); R];
+    for (&input, values) in inputs.iter().zip(values.as_chunks::<R>().0) {
+        let weight = s.splat(input);
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = s.mul_add(weight, s.load(value), *sum);
+        }
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = s.array(sum);
+    }
+}
