@@ -41,15 +41,6 @@ impl Residual {
         Self { bones, displacements, turns: all_turns }
     }
 
-    /// The targets of `vertices` over the first `poses` poses, (N, 3n) row by row.
-    #[must_use]
-    pub fn targets(&self, vertices: &[u32], poses: usize) -> Vec<f64> {
-        let row = |e: usize| vertices.iter().flat_map(move |&v| self.displacements[e][v as usize].to_array());
-        (0..poses).flat_map(row).collect()
-    }
-}
-
-impl Residual {
     /// The targets of what region `bone` has of `vertices`, each with its share, over the first `poses` poses, in the
     /// frame of `bone`, (N, 3n) row by row.
     #[must_use]

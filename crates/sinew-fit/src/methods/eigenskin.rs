@@ -21,6 +21,7 @@ use crate::correct::poses::PoseTable;
 use crate::correct::residual::{Residual, gram};
 use crate::correct::select::{Search, choose};
 use crate::correct::{self, regions};
+use crate::geometry::topology::Topology;
 use crate::{FitError, FitReport, Progress, Training, to_model};
 
 /// How EigenSkin is fitted.
@@ -64,7 +65,8 @@ pub fn fit(
     progress.stage("displacement sets", 0);
     let residual = Residual::new(training, model);
     let table = PoseTable::new(training, true);
-    let parts = regions::by_bone(&residual.bones, training.bone_count());
+    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+    let parts = regions::blended(&residual.bones, training.bone_count(), &topology);
     let sets: Vec<Set> = parts
         .into_par_iter()
         .flat_map_iter(|(bone, vertices)| bone_sets(training, &residual, &table, params, bone, vertices))
@@ -96,9 +98,10 @@ fn bone_sets(
     table: &PoseTable,
     params: &EigenSkinParams,
     bone: usize,
-    vertices: Vec<u32>,
+    vertices: Vec<(u32, f64)>,
 ) -> Vec<Set> {
-    let targets = table.averaged(residual.targets(&vertices, table.poses));
+    let targets = table.averaged(residual.shared_targets(bone, &vertices, table.poses));
+    let vertices: Vec<u32> = vertices.into_iter().map(|(v, _)| v).collect();
     let candidates = regions::candidates(&training.skeleton, table, bone);
     let search = Search { table, candidates: &candidates, exact: true, product: 0.0 };
     let chosen = choose(&search, &gram(&targets, table.poses));
