@@ -331,6 +331,27 @@ fn palette_normals_of_a_rigid_motion_are_the_turned_rest_normals() {
 }
 
 #[test]
+fn bones_that_scale_mirror_or_vanish_do_as_in_the_twin_and_stay_finite() {
+    let mut numbers = Numbers(21);
+    let character = character(&mut numbers, &Size { vertices: 60, joints: 12, influences: 3 });
+    let bends =
+        [Vec3::splat(2.0), Vec3::new(1.0, 0.4, 1.7), Vec3::new(-1.0, 1.0, 1.0), Vec3::new(1.0, 0.0, 1.0), Vec3::ZERO];
+    for bend in bends {
+        let mut pose = pose(&mut numbers, &character);
+        for bone in pose.iter_mut().skip(3).step_by(2) {
+            *bone = *bone * Affine3A::from_scale(bend);
+        }
+        for deformer in deformers(&mut numbers, &character) {
+            let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+            let fast = positions(&model, Instructions::detect(), &pose);
+            let what = format!("{}, bones scaled by {bend}", model.deformer.kind());
+            assert!(fast.as_flattened().iter().all(|x| x.is_finite()), "{what}");
+            assert_close(&what, &fast, &positions(&model, Instructions::Plain, &pose));
+        }
+    }
+}
+
+#[test]
 fn a_crowd_is_its_characters_one_by_one() {
     let mut numbers = Numbers(9);
     let character = character(&mut numbers, &Size { vertices: 70, joints: 9, influences: 4 });

@@ -95,7 +95,7 @@ fn rotate<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
 fn unit<L: Lanes>(s: L, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
     let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
     // Below the smallest normal f32 the square is rounding; 1/√ of it would be noise or infinity.
-    let (tiny, zero, one) = (s.splat(f32::MIN_POSITIVE), s.splat(0.0), s.splat(1.0));
-    let scale = s.select_less(square, tiny, zero, s.div(one, s.sqrt(square)));
+    let (tiny, zero) = (s.splat(f32::MIN_POSITIVE), s.splat(0.0));
+    let scale = s.select_less(square, tiny, zero, s.inverse_sqrt(square));
     [s.mul(x, scale), s.mul(y, scale), s.mul(z, scale)]
 }
