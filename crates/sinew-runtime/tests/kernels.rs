@@ -339,7 +339,7 @@ fn bones_that_scale_mirror_or_vanish_do_as_in_the_twin_and_stay_finite() {
     for bend in bends {
         let mut pose = pose(&mut numbers, &character);
         for bone in pose.iter_mut().skip(3).step_by(2) {
-            *bone = *bone * Affine3A::from_scale(bend);
+            *bone *= Affine3A::from_scale(bend);
         }
         for deformer in deformers(&mut numbers, &character) {
             let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
