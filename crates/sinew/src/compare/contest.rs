@@ -47,7 +47,7 @@ pub struct Rules {
     pub jobs: usize,
 }
 
-/// A fit's working memory over the size of its training meshes: rotational regression, the largest, was seen to take 20.
+/// A fit's working memory over the size of its training meshes: a guess on the safe side, not a measurement.
 const FIT_MEMORY: usize = 24;
 
 /// What all fits at work may take together, bytes.
@@ -204,8 +204,7 @@ impl Contest {
     }
 }
 
-/// What one contender's fit costs in relation to others, as measured on the built-in arm: for the estimate of the time
-/// left, nothing else.
+/// What one contender's fit costs in relation to others, roughly: for the estimate of the time left, nothing else.
 fn expected_cost(name: &str) -> usize {
     match name.split([':', '+']).next().unwrap_or(name) {
         "rigid" | "ssd" | "dqs" => 1,
