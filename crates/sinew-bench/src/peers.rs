@@ -32,5 +32,5 @@ pub const PEERS: [Peer; 8] = [
     Peer { name: "ozz-animation 0.16", millions: 190.0, source: "its SkinningJob, built as it comes" },
     Peer { name: "ozz-animation 0.16 with normals", millions: 147.0, source: "its SkinningJob, built as it comes" },
     Peer { name: "libigl, dual quaternions", millions: 0.8, source: "igl::dqs" },
-    Peer { name: "Direct Delta Mush", millions: 0.09, source: "Le and Lewis, 2019; libigl's form" },
+    Peer { name: "Direct Delta Mush", millions: 0.09, source: "Le and Lewis, 2019" },
 ];
