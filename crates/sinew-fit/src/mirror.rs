@@ -408,8 +408,9 @@ mod tests {
         let (left, right) = (15, 18 + 15);
         let expected = both.vertices[1][left] * DVec3::new(-1.0, 1.0, 1.0);
         assert!(both.vertices[3][right].distance(expected) < 1e-12);
-        // And the image is what the mirrored bones would do: the arm is rigid.
-        assert!(both.carried(3, 2, right).distance(expected) < 1e-12);
+        // And the image is what the mirrored bones would do: the arm is rigid. 1e-8: training positions lie on a grid of
+        // 2^-30 of the diagonal, which is 2e-9 here.
+        assert!(both.carried(3, 2, right).distance(expected) < 1e-8);
         let twice = mirror.with_images(&Training {
             transforms: both.transforms[2..].to_vec(),
             vertices: both.vertices[2..].to_vec(),
