@@ -34,8 +34,8 @@ const WORDS: &str = "
   residual is smoother over poses. Left-out poses choose it after an emulated correction. Where the poses are few,
   leaving one out can speak for a strong ridge where it is wrong (`shoulder`): so a ridge other than the refinement's own is
   taken only where the corrected model comes as near to the training poses with it.
-- *Mirror images* help only where the character deforms symmetrically; `auto` takes them only where left-out poses are
-  predicted better with them.
+- *Mirror images* help some characters (`shoulder`) and ruin others (`bar`, `human`), and leaving poses out does not tell
+  which: `--mirror auto` takes them on all three. They are therefore off unless asked for; measure before you keep them.
 
 ## What was tried beside these, and did not earn its place
 
