@@ -2,8 +2,9 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let examples: sinew_examples::Examples = unimplemented!();
+//! use sinew_examples::datasets;
 //! use sinew_fit::{Method, Quiet, Training, fit};
+//! let examples = (datasets::by_name("arm").unwrap().make)();
 //! let training = Training::new(&examples, &examples.split().train)?;
 //! let fitted = fit(&training, &Method::by_name("ssd").unwrap(), &Quiet)?;
 //! fitted.model.write("character.sinew".as_ref())?;
