@@ -1,28 +1,19 @@
 //! Rotational regression on the GPU in all its forms equals the CPU: gradients predicted on either side, with a
 //! correction of its proxy bones, of its vertices, or none.
 
+mod support;
+
 use glam::{Affine3A, Quat, Vec3};
 use sinew_bench::synthetic::{self, Size};
-use sinew_gpu::{Backend, Gpu, GpuSkin, SkinOptions};
+use sinew_gpu::{Backend, GpuSkin, SkinOptions};
 use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{ExtraJoint, HalfWay, RotationalRegression};
-use sinew_runtime::{Correction, Deformer, Evaluator, KernelRegion, Metadata, Model, PoseSpace};
+use sinew_runtime::{Correction, Deformer, Evaluator, Metadata, Model};
+use support::{gpu, pose_space};
 
 const BONES: usize = 14;
 const PROXIES: usize = 9;
 const INSTANCES: usize = 3;
-
-/// A device, or a notice that there is none; in continuous integration there must be one.
-fn gpu(backend: Backend) -> Option<Gpu> {
-    match Gpu::new(backend) {
-        Ok(gpu) => Some(gpu),
-        Err(error) if std::env::var_os("CI").is_some() => panic!("{error}"),
-        Err(error) => {
-            eprintln!("SKIPPED: {error}");
-            None
-        }
-    }
-}
 
 /// Numbers between −1 and 1 that repeat late.
 fn number(k: usize) -> f32 {
@@ -38,21 +29,6 @@ fn regression(character: &sinew_runtime::Character) -> RotationalRegression {
     d
 }
 
-fn space() -> PoseSpace {
-    let (constant, product, additive, peak) = (0.1, 0.6, 0.3, 0.0);
-    let region = |joint: u16| KernelRegion { joints: vec![(joint, 0.5)], constant, product, additive, peak };
-    let turns = [Quat::IDENTITY, Quat::from_rotation_x(0.4)];
-    let rotations = [0, 1].map(|_| [0, 1, 2, 3].map(|k| turns.map(|q| q.to_array()[k])));
-    PoseSpace {
-        poses: 2,
-        joints: vec![2, 3],
-        rotations: rotations.as_flattened().as_flattened().to_vec(),
-        fade: vec![[50.0, 100.0]; 2],
-        peak_rate: 1.0,
-        regions: vec![region(0), region(1)],
-    }
-}
-
 /// Two regions of proxies, one proxy in both.
 fn of_proxies() -> Correction {
     let region = |bone: usize, proxies: Vec<u32>| {
@@ -61,7 +37,7 @@ fn of_proxies() -> Correction {
     };
     Correction::Proxies(ProxyCorrection {
         proxy_count: PROXIES,
-        space: space(),
+        space: pose_space(),
         regions: vec![region(3, vec![0, 4]), region(7, vec![4, 8, 5])],
     })
 }
@@ -72,7 +48,7 @@ fn of_vertices() -> Correction {
         VertexPart { region, bone, vertices, components }
     };
     Correction::Vertices(VertexCorrection {
-        space: space(),
+        space: pose_space(),
         mixing: vec![vec![1.0, -0.5, 0.25, 0.75], vec![0.5, 0.5, -1.0, 2.0]],
         parts: vec![part(0, 3, vec![0, 5, 17]), part(1, 7, vec![5, 499])],
     })

@@ -1,23 +1,14 @@
 //! The GPU equals the CPU, for every method that has passes, on every interface that is there.
 
+mod support;
+
 use glam::{Affine3A, Quat, Vec3};
 use sinew_bench::synthetic::{self, Size};
-use sinew_gpu::{Backend, Camera, Gpu, GpuError, GpuSkin, Renderer};
+use sinew_gpu::{Backend, Camera, GpuError, GpuSkin, Renderer};
 use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{AnimationSpace, DualQuaternion, LinearBlend, MultiWeight};
-use sinew_runtime::{Character, Correction, Deformer, Evaluator, KernelRegion, Metadata, Model, Options, PoseSpace};
-
-/// A device, or a notice that there is none; in continuous integration there must be one.
-fn gpu(backend: Backend) -> Option<Gpu> {
-    match Gpu::new(backend) {
-        Ok(gpu) => Some(gpu),
-        Err(error) if std::env::var_os("CI").is_some() => panic!("{error}"),
-        Err(error) => {
-            eprintln!("SKIPPED: {error}");
-            None
-        }
-    }
-}
+use sinew_runtime::{Character, Correction, Deformer, Evaluator, Metadata, Model, Options};
+use support::{gpu, pose_space};
 
 fn models() -> Vec<Model> {
     let character = synthetic::character(Size { vertices: 500, bones: 14, influences: 2.5 });
@@ -57,22 +48,6 @@ fn proxy_correction() -> Correction {
         space: pose_space(),
         regions: vec![region(3, vec![0, 2, 5]), region(7, vec![2, 4])],
     })
-}
-
-/// Two example poses and two regions, each with a joint of its own.
-fn pose_space() -> PoseSpace {
-    let (constant, product, additive, peak) = (0.1, 0.6, 0.3, 0.0);
-    let region = |joint: u16| KernelRegion { joints: vec![(joint, 0.5)], constant, product, additive, peak };
-    let turns = [Quat::IDENTITY, Quat::from_rotation_x(0.4)];
-    let rotations = [0, 1].map(|_| [0, 1, 2, 3].map(|k| turns.map(|q| q.to_array()[k])));
-    PoseSpace {
-        poses: 2,
-        joints: vec![2, 3],
-        rotations: rotations.as_flattened().as_flattened().to_vec(),
-        fade: vec![[50.0, 100.0]; 2],
-        peak_rate: 1.0,
-        regions: vec![region(0), region(1)],
-    }
 }
 
 /// Two regions, three parts, one vertex in two of them.
