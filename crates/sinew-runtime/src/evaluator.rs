@@ -80,6 +80,8 @@ struct Normals {
     ring: OneRing,
     /// The skin whose matrices turn the rest normals.
     skin: Arc<BlendSkin>,
+    /// The palette spread for the skin's kernel.
+    spread: Vec<blend::Spread>,
     /// Whether that skin also gives the positions.
     skin_poses: bool,
 }
@@ -245,16 +247,15 @@ impl<'model> Evaluator<'model> {
     ) {
         assert_eq!(normals.len(), self.model.character.vertex_count(), "one normal a vertex");
         let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
-        let skin = prepared.skin.clone();
         if prepared.skin_poses {
             assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
             self.prepare(pose);
-            self.run_normals(&skin, Scatter(positions), normals);
+            self.run_normals(Scatter(positions), normals);
             self.correct(positions);
         } else {
             self.positions(pose, positions);
             self.posed.world_palette(pose, &mut self.matrices);
-            self.run_normals(&skin, Discard, normals);
+            self.run_normals(Discard, normals);
         }
     }
 
@@ -351,9 +352,11 @@ impl<'model> Evaluator<'model> {
         }
     }
 
-    fn run_normals(&self, skin: &BlendSkin, put: impl Put, normals: &mut [[f32; 3]]) {
-        let (palette, put_normal) = (&self.matrices, Scatter(normals));
-        self.options.instructions.run(blend::PositionsAndNormals { skin, palette, put, put_normal });
+    fn run_normals(&mut self, put: impl Put, normals: &mut [[f32; 3]]) {
+        let Self { normals: prepared, matrices: palette, options, .. } = self;
+        let Some(Normals { skin, spread, .. }) = prepared else { return };
+        let put_normal = Scatter(normals);
+        options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
     }
 }
 
@@ -365,7 +368,8 @@ impl Normals {
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
         let own = model.deformer.palette_skin(character);
         let skin = BlendSkin::new(own.unwrap_or(&character.skin), &character.rest_positions, &rest);
-        Self { ring, skin: Arc::new(skin), skin_poses: own.is_some() }
+        let spread = vec![blend::Spread::default(); palette_len(model)];
+        Self { ring, skin: Arc::new(skin), spread, skin_poses: own.is_some() }
     }
 }
 

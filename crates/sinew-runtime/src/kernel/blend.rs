@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, JOINT, LANES};
 use super::lanes::{Kernel, Lanes, Row};
 use super::{Matrix, Put};
 use crate::Skin;
@@ -24,7 +24,7 @@ pub(crate) struct BlendSkin {
 impl BlendSkin {
     /// Prepares `skin` for rest positions and normals, (V) each.
     pub fn new(skin: &Skin, rest: &[[f32; 3]], rest_normals: &[[f32; 3]]) -> Self {
-        let blocks = Blocks::new(rest.len(), |v| skin.vertex(v).map(|(joint, _)| joint));
+        let blocks = Blocks::new(rest.len(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
         // A joint may be listed twice; its weights add up.
         let weight = |v, j| skin.vertex(v).filter(|&(joint, _)| joint == j).map(|(_, weight)| weight).sum();
         let (rest, normals) = (blocks.points(rest), blocks.points(rest_normals));
@@ -36,31 +36,49 @@ impl BlendSkin {
 pub(crate) struct PositionsAndNormals<'a, P, N> {
     pub skin: &'a BlendSkin,
     pub palette: &'a [Matrix],
+    /// Room for the palette with every entry in all lanes, (palette): a multiply-add then takes it straight from memory.
+    pub spread: &'a mut [Spread],
     pub put: P,
     pub put_normal: N,
 }
 
+/// A 3×4 matrix row by row, each entry in all lanes.
+pub(crate) type Spread = [Row; 12];
+
 impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
+        for (spread, matrix) in self.spread.iter_mut().zip(self.palette) {
+            *spread = matrix.0.map(|entry| Row([entry; LANES]));
+        }
+        let palette = &*self.spread;
         let blocks = self.skin.blocks.iter(0..self.skin.blocks.len());
         let rest = self.skin.rest.iter().zip(&self.skin.normals);
+        // A block's normals are made unit after the next block's matrices are blended: the long chain of operations then
+        // finds its input ready, and nothing behind it waits.
+        let mut turned: Option<(&[u32; LANES], [L::V; 3])> = None;
         for (([vertices], slots), ([rest], [normal])) in blocks.zip(rest) {
-            let m = blended(s, self.skin, self.palette, slots);
+            let m = blended(s, self.skin, palette, slots);
+            if let Some((vertices, normal)) = turned {
+                self.put_normal.put(s, vertices, unit(s, normal));
+            }
             self.put.put(s, vertices, transform(s, &m, rest));
-            self.put_normal.put(s, vertices, unit(s, rotate(s, &m, normal)));
+            turned = Some((vertices, rotate(s, &m, normal)));
+        }
+        if let Some((vertices, normal)) = turned {
+            self.put_normal.put(s, vertices, unit(s, normal));
         }
     }
 }
 
 /// `M = Σ w T` of the block with these slots, row by row.
 #[inline(always)]
-fn blended<L: Lanes>(s: L, skin: &BlendSkin, palette: &[Matrix], slots: Range<usize>) -> [L::V; 12] {
+fn blended<L: Lanes>(s: L, skin: &BlendSkin, palette: &[Spread], slots: Range<usize>) -> [L::V; 12] {
     let mut m = [s.splat(0.0); 12];
     for (&joint, [weight]) in skin.blocks.joints[slots.clone()].iter().zip(&skin.weights[slots]) {
-        let (w, matrix) = (s.load(weight), &palette[joint as usize].0);
+        let (w, matrix) = (s.load(weight), &palette[joint as usize]);
         for k in 0..12 {
-            m[k] = s.mul_add(w, s.splat(matrix[k]), m[k]);
+            m[k] = s.mul_add(w, s.load(&matrix[k]), m[k]);
         }
     }
     m

@@ -17,8 +17,9 @@ use super::lanes::Row;
 /// Vertices a register holds.
 pub(crate) const LANES: usize = 8;
 
-/// What a register of eight vertices costs, in cycles (measured on Zen 3): for each joint …
-const JOINT: f32 = 6.0;
+/// What a register of eight vertices costs, in cycles (measured on Zen 3): for each joint, where 12 multiply-adds are all
+/// that it takes …
+pub(super) const JOINT: f32 = 6.0;
 /// … and for writing eight vertices in a row …
 const ROW: f32 = 4.0;
 /// … or eight that are scattered.
@@ -42,10 +43,11 @@ pub(crate) struct Blocks<const R: usize> {
 }
 
 impl<const R: usize> Blocks<R> {
-    /// Packs vertices 0 … `count` − 1; `joints(v)` lists the joints of vertex v in any order.
-    pub fn new<J: IntoIterator<Item = usize>>(count: usize, joints: impl Fn(usize) -> J) -> Self {
+    /// Packs vertices 0 … `count` − 1; a joint costs a register `joint_cost` cycles, and `joints(v)` lists the joints of
+    /// vertex v in any order.
+    pub fn new<J: IntoIterator<Item = usize>>(count: usize, joint_cost: f32, joints: impl Fn(usize) -> J) -> Self {
         let sets: Vec<Set> = (0..count).map(|v| set_of(joints(v).into_iter().map(|j| j as u32))).collect();
-        let (mut eights, singles) = runs(&sets);
+        let (mut eights, singles) = runs(&sets, joint_cost);
         let singles = singles.into_iter().map(|v| (sets[v as usize].clone(), v)).collect();
         eights.extend(gathered(singles, LANES).into_iter().map(|(set, vertices)| (set, filled(&vertices))));
         let mut blocks = gathered(eights, R);
@@ -97,14 +99,14 @@ impl<const R: usize> Blocks<R> {
 
 /// Cuts the order 0 … V − 1 into runs of eight and single vertices, by dynamic programming from the end: the least cost
 /// of vertices v … is that of a run at v and the least cost of v + 8 …, or of v alone and the least cost of v + 1 ….
-fn runs(sets: &[Set]) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
+fn runs(sets: &[Set], joint_cost: f32) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
     let union = |v: usize| set_of(sets[v..v + LANES].iter().flatten().copied());
     let mut least = vec![0.0_f32; sets.len() + 1];
     let mut run_starts = vec![false; sets.len()];
     for v in (0..sets.len()).rev() {
-        least[v] = least[v + 1] + (JOINT * sets[v].len() as f32 + SCATTERED) / LANES as f32;
+        least[v] = least[v + 1] + (joint_cost * sets[v].len() as f32 + SCATTERED) / LANES as f32;
         if v + LANES <= sets.len() {
-            let run = least[v + LANES] + JOINT * union(v).len() as f32 + ROW;
+            let run = least[v + LANES] + joint_cost * union(v).len() as f32 + ROW;
             run_starts[v] = run <= least[v];
             least[v] = least[v].min(run);
         }
@@ -187,7 +189,7 @@ mod tests {
     use super::*;
 
     fn check<const R: usize>(sets: &[&[usize]]) -> Blocks<R> {
-        let blocks = Blocks::new(sets.len(), |v| sets[v].to_vec());
+        let blocks = Blocks::new(sets.len(), JOINT, |v| sets[v].to_vec());
         let mut seen = vec![0; sets.len()];
         for (vertices, slots) in blocks.iter(0..blocks.len()) {
             let (joints, vertices) = (&blocks.joints[slots], vertices.as_flattened());

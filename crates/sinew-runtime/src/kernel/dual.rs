@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::Put;
-use super::blocks::{Blocks, LANES};
+use super::blocks::{Blocks, JOINT, LANES};
 use super::lanes::{Kernel, Lanes, Row};
 use super::points::framed;
 use crate::Skin;
@@ -29,7 +29,7 @@ pub(crate) struct DualSkin {
 impl DualSkin {
     /// Prepares `skin` for the rest positions `rest`, given in the frame in which the dual quaternions act.
     pub fn new(skin: &Skin, rest: &[[f32; 3]]) -> Self {
-        let blocks: Blocks<1> = Blocks::new(rest.len(), |v| skin.vertex(v).map(|(joint, _)| joint));
+        let blocks: Blocks<1> = Blocks::new(rest.len(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
         let weight = |v, j| skin.vertex(v).filter(|&(joint, _)| joint == j).map(|(_, weight)| weight).sum();
         let pivot = |v: u32| skin.vertex(v as usize).next().map_or(0, |(joint, _)| joint as u32);
         Self {
