@@ -109,3 +109,23 @@ fn the_gallop_is_drawn_better_than_by_its_peers() {
         assert_eq!(report["bones"], bones);
     }
 }
+
+/// Ten still poses and a gallop far from all of them (Merry, Marais and Gain 2006, §6.4): each method improves on the one
+/// before it.
+#[test]
+fn on_the_recovered_horse_the_gallop_orders_the_methods() {
+    let horse = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/horse.npz");
+    if !horse.exists() {
+        eprintln!("SKIPPED: {} is not there", horse.display());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), &format!("recover {} --cores-only -o horse.npz", horse.display()));
+    let error = |method: &str| {
+        ok(folder.path(), &format!("fit horse.npz --method {method} -o m.sinew"));
+        ok(folder.path(), "measure m.sinew horse.npz --frames test --json m.json");
+        json(folder.path().join("m.json"))["ee_percent"].as_f64().unwrap()
+    };
+    let [ssd, space, regression, corrected] = ["ssd", "as", "rr", "rr-cv"].map(error);
+    assert!(space < ssd && regression < space && corrected < space, "{ssd} {space} {regression} {corrected}");
+}

@@ -22,7 +22,7 @@ const RIDGES: [f64; 3] = [10.0, 1.0, 100.0];
 const RIDGES_BEFORE_CORRECTION: [f64; 4] = [10.0, 1.0, 30.0, 100.0];
 
 /// Steps of refinement in a fold: the order of the ridges shows long before convergence.
-const FOLD_STEPS: usize = 60;
+pub(super) const FOLD_STEPS: usize = 60;
 
 /// The ridge that predicts left-out poses best.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +35,8 @@ pub struct RidgeChoice {
     pub corrected: Option<f64>,
     /// The ridge that is best without the correction.
     pub uncorrected_ridge: f64,
+    /// Whether the drawing weights are to be fitted to predictions of left-out poses ([`super::stack`]).
+    pub stacked: bool,
 }
 
 /// Chooses the refinement's ridge; `keys` (N)(P) are the key gradients, `home_bones` (P) the proxies' home bones.
@@ -52,7 +54,7 @@ pub fn refinement_ridge(
     let folds = folds(training.pose_count());
     if folds.is_empty() || home_bones.is_empty() {
         let ridge = params.ridge.unwrap_or(RIDGES[0]);
-        return RidgeChoice { ridge, squared_error: None, corrected: None, uncorrected_ridge: ridge };
+        return RidgeChoice { ridge, squared_error: None, corrected: None, uncorrected_ridge: ridge, stacked: false };
     }
     let tried = if to_be_corrected { &RIDGES_BEFORE_CORRECTION[..] } else { &RIDGES[..] };
     let ridges: Vec<f64> = params.ridge.map_or(tried.to_vec(), |ridge| vec![ridge]);
@@ -94,6 +96,7 @@ pub fn refinement_ridge(
         squared_error: Some(sum(best, |error| error.0)),
         corrected: to_be_corrected.then_some(judged[best]),
         uncorrected_ridge: ridges[least(&plain)],
+        stacked: false,
     }
 }
 

@@ -22,6 +22,7 @@ pub mod prune;
 pub mod reduce;
 pub mod refine;
 pub mod scale_shear;
+mod stack;
 #[cfg(test)]
 mod tests;
 pub mod weights;
@@ -38,6 +39,7 @@ use near_rigid::{NearRigid, NearRigidParams};
 use predictor::{Predictor, PredictorForm};
 use reduce::Reduction;
 use refine::{Quadratic, RefineParams};
+use stack::Stack;
 use weights::Palette;
 
 /// Turns of weights and transforms after clustering; the error has settled by then.
@@ -304,6 +306,9 @@ fn fit_size(
         choice = Some(made);
         let refinement = RefineParams { ridge: Some(made.ridge), ..refinement.clone() };
         report.found("refinement's ridge", made.ridge);
+        if made.stacked {
+            report.found("weights fitted to", "predictions of left-out poses");
+        }
         progress.stage("refinement", REFINE_ROUNDS);
         for round in 0..REFINE_ROUNDS {
             if round > 0 {
@@ -316,7 +321,18 @@ fn fit_size(
             let course = refine::refine(&prepared.joints, &quadratic, &mut fit.predictors, weights, &refinement);
             let name = format!("refinement, round {}", round + 1);
             report.iterations.push(Iterations { name, residuals: course.objectives, stopped: course.stopped });
-            let transforms = fit.all_transforms(training);
+            let stack = Stack {
+                training,
+                prepared,
+                fit: &fit,
+                keys: &keys,
+                quadratic: &quadratic,
+                form: params.form(),
+                refinement: refinement.clone(),
+            };
+            let every: Vec<usize> = (0..training.pose_count()).collect();
+            let left_out = made.stacked.then(|| stack.left_out(&every)).flatten();
+            let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
             fit.weights = weights::solve_weights(training, &fit.palette, &transforms, params.influences);
             progress.step();
         }
@@ -337,7 +353,11 @@ fn choose_ridge(
     let homes = &fit.palette.home_bones;
     let (joints, form) = (&prepared.joints, params.form());
     let corrected = params.to_be_corrected;
-    choose::refinement_ridge(training, joints, &keys.gradients, homes, &quadratic, form, refinement, corrected)
+    let gradients = &keys.gradients;
+    let choice = choose::refinement_ridge(training, joints, gradients, homes, &quadratic, form, refinement, corrected);
+    let refinement = RefineParams { ridge: Some(choice.ridge), ..refinement.clone() };
+    let stacked = Stack { training, prepared, fit, keys, quadratic: &quadratic, form, refinement }.helps();
+    choose::RidgeChoice { stacked, ..choice }
 }
 
 /// The number of proxy bones beyond which more no longer help, and the refinement's ridge.

@@ -159,14 +159,25 @@ pub fn solve_weights(
     proxies: &[Vec<DAffine3>],
     influences: usize,
 ) -> SparseWeights {
-    let solve = |workspace: &mut simplex::Workspace, v: usize| {
-        let candidates = &palette.candidates[v];
-        let gram = residual_gram(training, palette, proxies, v);
-        let weights = simplex::solve_sparse(&gram, candidates.len(), influences, SMALLEST_WEIGHT, workspace);
-        weights.into_iter().map(|(index, weight)| (candidates[index], weight)).collect()
-    };
+    let solve =
+        |workspace: &mut simplex::Workspace, v| solve_vertex(training, palette, proxies, influences, v, workspace);
     let vertices = (0..training.vertex_count()).into_par_iter().map_init(simplex::Workspace::default, solve).collect();
     SparseWeights { vertices }
+}
+
+/// The weights of vertex `v` alone.
+pub(super) fn solve_vertex(
+    training: &Training,
+    palette: &Palette,
+    proxies: &[Vec<DAffine3>],
+    influences: usize,
+    v: usize,
+    workspace: &mut simplex::Workspace,
+) -> Vec<(usize, f64)> {
+    let candidates = &palette.candidates[v];
+    let gram = residual_gram(training, palette, proxies, v);
+    let weights = simplex::solve_sparse(&gram, candidates.len(), influences, SMALLEST_WEIGHT, workspace);
+    weights.into_iter().map(|(index, weight)| (candidates[index], weight)).collect()
 }
 
 /// `G_ij = Σ_e a_e r_i^e · r_j^e`, `r_i^e = T_i^e v̂ − y_v^e`, over the candidates of vertex `v`, (n, n).
@@ -308,11 +319,22 @@ pub fn vertex_errors(training: &Training, weights: &SparseWeights, proxies: &[Ve
 /// `Σ_i α_vi T_i^e v̂`; `proxies` is (N)(P).
 #[must_use]
 pub fn drawn(training: &Training, weights: &SparseWeights, proxies: &[Vec<DAffine3>], e: usize, v: usize) -> DVec3 {
+    drawn_by(training, &weights.vertices[v], proxies, e, v)
+}
+
+/// The same with the weights of vertex `v` alone.
+pub(super) fn drawn_by(
+    training: &Training,
+    weights: &[(usize, f64)],
+    proxies: &[Vec<DAffine3>],
+    e: usize,
+    v: usize,
+) -> DVec3 {
     let count = proxies[e].len();
     let term = |&(i, w): &(usize, f64)| {
         w * if i < count { proxies[e][i].transform_point3(training.rest[v]) } else { training.carried(e, i - count, v) }
     };
-    weights.vertices[v].iter().map(term).sum()
+    weights.iter().map(term).sum()
 }
 
 fn homogeneous(v: DVec3) -> [f64; 4] {
