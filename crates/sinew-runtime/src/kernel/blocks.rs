@@ -127,7 +127,7 @@ fn runs(sets: &[Set], joint_cost: f32) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
 
 /// Items gathered by `width`, those with equal sets first; each gathering with the union of its sets. Only the last one
 /// may be smaller.
-fn gathered<T: Copy + Ord>(mut items: Vec<(Set, T)>, width: usize) -> Vec<(Set, Vec<T>)> {
+pub(super) fn gathered<T: Copy + Ord>(mut items: Vec<(Set, T)>, width: usize) -> Vec<(Set, Vec<T>)> {
     // In lexicographic order, so that sets that share joints stand near each other.
     items.sort_unstable();
     let mut full = Vec::new();

@@ -21,12 +21,6 @@ pub(crate) trait Lanes: Copy {
     fn load(self, row: &Row) -> Self::V;
     /// Eight f32 from anywhere.
     fn load_array(self, values: &[f32; 8]) -> Self::V;
-    /// The same four f32 in both halves.
-    fn both(self, values: &[f32; 4]) -> Self::V;
-    /// Lane k of each half in all four lanes of that half, for k = 0 … 3.
-    fn columns(self, v: Self::V) -> [Self::V; 4];
-    /// Lane k of the lower half in its four lanes and lane k + 1 of the upper half in its, for k = 0 and 2.
-    fn column_pairs(self, v: Self::V) -> [Self::V; 2];
     /// Row i, lane j becomes row j, lane i.
     fn transpose(self, rows: [Self::V; 8]) -> [Self::V; 8];
     fn array(self, v: Self::V) -> [f32; 8];
@@ -111,18 +105,6 @@ impl Lanes for Portable {
     #[inline(always)]
     fn load_array(self, values: &[f32; 8]) -> Self::V {
         *values
-    }
-    #[inline(always)]
-    fn both(self, &[a, b, c, d]: &[f32; 4]) -> Self::V {
-        [a, b, c, d, a, b, c, d]
-    }
-    #[inline(always)]
-    fn columns(self, v: Self::V) -> [Self::V; 4] {
-        std::array::from_fn(|k| std::array::from_fn(|l| v[l / 4 * 4 + k]))
-    }
-    #[inline(always)]
-    fn column_pairs(self, v: Self::V) -> [Self::V; 2] {
-        [0, 2].map(|k| std::array::from_fn(|l| v[l / 4 * 5 + k]))
     }
     #[inline(always)]
     fn transpose(self, rows: [Self::V; 8]) -> [Self::V; 8] {
@@ -216,25 +198,6 @@ mod avx2 {
         #[inline(always)]
         fn load_array(self, values: &[f32; 8]) -> __m256 {
             bytemuck::cast(*values)
-        }
-        #[inline(always)]
-        fn both(self, values: &[f32; 4]) -> __m256 {
-            self.avx._mm256_broadcast_ps(&bytemuck::cast(*values))
-        }
-        #[inline(always)]
-        fn columns(self, v: __m256) -> [__m256; 4] {
-            let avx = self.avx;
-            [
-                avx._mm256_permute_ps::<0b00_00_00_00>(v),
-                avx._mm256_permute_ps::<0b01_01_01_01>(v),
-                avx._mm256_permute_ps::<0b10_10_10_10>(v),
-                avx._mm256_permute_ps::<0b11_11_11_11>(v),
-            ]
-        }
-        #[inline(always)]
-        fn column_pairs(self, v: __m256) -> [__m256; 2] {
-            let picks = |low: i32, high: i32| bytemuck::cast([low, low, low, low, high, high, high, high]);
-            [self.avx._mm256_permutevar_ps(v, picks(0, 1)), self.avx._mm256_permutevar_ps(v, picks(2, 3))]
         }
         #[inline(always)]
         fn transpose(self, [a, b, c, d, e, f, g, h]: [__m256; 8]) -> [__m256; 8] {
@@ -362,9 +325,6 @@ mod tests {
             self.0.extend(results.map(|v| s.array(v)));
             let eight = results[..8].try_into().unwrap_or([a; 8]);
             self.0.extend(s.transpose(eight).map(|v| s.array(v)));
-            self.0.extend(s.columns(a).map(|v| s.array(v)));
-            self.0.extend(s.column_pairs(b).map(|v| s.array(v)));
-            self.0.push(s.array(s.both(&[1.0, 2.0, 3.0, 4.0])));
             self.0.push(s.array(s.load_array(&s.array(b))));
             for vertices in [[0, 1, 2, 3, 4, 5, 6, 7], [9, 2, 4, 3, 8, 1, 0, 6], [1, 2, 3, 4, 5, 6, 6, 8]] {
                 let mut out = [[0.0; 3]; 10];

@@ -5,7 +5,9 @@
 //! | `blend` | linear blend skinning, positions and palette normals |
 //! | `points` | `Σ_b T_b h_b`: animation space (4 numbers a joint) and multi-weight enveloping (12) |
 //! | `dual` | dual quaternion skinning |
-//! | `regress` | rotational regression's predictors and proxy blocks |
+//! | `regress` | rotational regression's predictors |
+//! | `draw` | proxy bones from gradients and bones, four proxies at a time |
+//! | `correct` | corrections of proxy bones |
 //! | `rotation` | rotations: nearest, quaternion, logarithm, exponential |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
@@ -14,6 +16,7 @@
 pub(crate) mod blend;
 pub(crate) mod blocks;
 pub(crate) mod correct;
+mod draw;
 pub(crate) mod dual;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;

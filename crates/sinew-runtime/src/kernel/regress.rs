@@ -2,17 +2,18 @@
 //!
 //!   t = c₁ d(q) + c₂ q
 //!
-//! What does not grow with the mesh, and so must be small: everything runs on eight joints, eight predictors or a whole
-//! 3×4 matrix at a time, and straight in the world. With F the root's frame and F̂ its rest frame, a proxy's world
+//! What does not grow with the mesh, and so must be small: everything runs on eight joints, eight predictors or four
+//! proxies (see `draw`) at a time, and straight in the world. With F the root's frame and F̂ its rest frame, a proxy's world
 //! transform is `F (c₁ d + c₂ q) F̂⁻¹`. F̂ is constant and goes into the blocks of c₁ and c₂ once; F goes into d (its
 //! rotation into the predictors' frames) and q (the bones' world transforms, their translations taken from F's), so
 //! that nothing is multiplied at the end. The plain twin is
 //! [`pose_palette`](crate::deform::RotationalRegression::pose_palette).
 
-use glam::{Affine3A, DAffine3, DMat4, DVec4, Mat3A, Quat, Vec3A, Vec4};
+use glam::{Affine3A, DAffine3, DMat4, Mat3A, Quat, Vec3A};
 
 use super::Matrix;
 use super::correct::{CorrectionRoom, Corrections};
+use super::draw::Drawing;
 use super::lanes::{Kernel, Lanes, Row};
 use super::rotation::{
     Matrices, NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
@@ -20,7 +21,7 @@ use super::rotation::{
 };
 use crate::Character;
 use crate::correction::ProxyCorrection;
-use crate::deform::{BlockRows, GradientPredictors, RotationalRegression};
+use crate::deform::{GradientPredictors, RotationalRegression};
 use crate::joint_rotations::FEATURES;
 use crate::posed::{nearest_rotation, rigid_part};
 
@@ -42,10 +43,10 @@ pub(crate) struct Regression {
     predictors: Vec<Predictors>,
     /// Bones in c₂, ascending.
     held: Vec<u32>,
-    /// Where each proxy's blocks of c₁ start, (P + 1), and which gradient each multiplies.
-    c1: Sparse<3>,
-    /// Where each proxy's blocks of c₂ start, (P + 1), and which of `held` each multiplies.
-    c2: Sparse<4>,
+    /// The number of gradients in c₁, G.
+    gradients: usize,
+    /// c₁ and c₂.
+    drawing: Drawing,
     /// What changes the proxies, if they are corrected.
     correction: Option<Corrections>,
 }
@@ -63,7 +64,7 @@ struct Joints {
 /// Eight predictors.
 #[derive(Debug, Clone)]
 struct Predictors {
-    /// Which ones, (8).
+    /// Places of their gradients among the sources.
     own: [u32; LANES],
     /// Places of their frames in the room's rotations.
     frames: [u32; LANES],
@@ -73,14 +74,6 @@ struct Predictors {
     columns: Vec<[Row; ROWS]>,
 }
 
-/// Block rows with their blocks column by column, so that a column is four numbers in a row.
-#[derive(Debug, Clone)]
-struct Sparse<const C: usize> {
-    starts: Vec<u32>,
-    sources: Vec<u32>,
-    blocks: Vec<[[f32; 4]; C]>,
-}
-
 /// Memory of the kernel, reused from frame to frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room {
@@ -88,38 +81,40 @@ pub(crate) struct Room {
     rotations: Vec<[f32; 4]>,
     /// What predictors see of each joint, first eight and the ninth, in eights.
     features: Vec<(Row, f32)>,
-    /// Key gradients F D, (P), without translation.
-    gradients: Vec<Spread>,
-    /// Bones' world transforms with translations from F's, in the order of `held`.
-    bones: Vec<Spread>,
+    /// What proxies are drawn from: key gradients F D without translation, (G), then the bones' world transforms with
+    /// translations from F's, in the order of `held`.
+    sources: Vec<Matrix>,
     correction: CorrectionRoom,
 }
-
-/// A 3×4 matrix, each entry four times: entries x and y of columns 0, 1, 2 and 3; entries z of columns 0 and 1, 2 and 3.
-/// A source is spread once and multiplied by a dozen blocks.
-type Spread = [Row; 6];
 
 impl Regression {
     /// Lays `d` and what corrects it out; `character` is its own.
     pub fn new(d: &RotationalRegression, correction: Option<&ProxyCorrection>, character: &Character) -> Self {
         let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
         let predictors = &d.predictors;
-        let joints = ascending(predictors.joints.iter().copied());
+        // A proxy that follows its bones exactly has no gradient in c₁, and none need be predicted.
+        let used = ascending(d.c1.columns.iter().copied());
+        let seen_by = |k: u16| predictors.joints[k as usize * predictors.width..][..predictors.width].iter().copied();
+        let joints = ascending(used.iter().flat_map(|&k| seen_by(k)));
         let corrected = correction.map(|c| Corrections::turning(c, parent)).unwrap_or_default();
         let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
-        let turning = ascending(seen.chain(predictors.frames.iter().copied()).chain(corrected));
+        let frames = used.iter().map(|&k| predictors.frames[k as usize]);
+        let turning = ascending(seen.chain(frames).chain(corrected));
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest);
-        let rest = homogeneous(rest_frame);
-        let after = rest.inverse();
         Self {
             rest_frame,
             correction: correction.map(|c| Corrections::new(c, character, rest_frame, |b| place(&turning, b))),
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
-            predictors: Predictors::all(predictors, &joints, &turning),
+            predictors: Predictors::all(predictors, &used, &joints, &turning),
             turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
-            c1: Sparse::new(&d.c1, &|k| u32::from(k), after, DMat4::IDENTITY),
-            c2: Sparse::new(&d.c2, &|b| place(&held, b), after, rest),
+            drawing: Drawing::new(
+                d,
+                homogeneous(rest_frame),
+                |k| place(&used, k),
+                |b| used.len() as u32 + place(&held, b),
+            ),
+            gradients: used.len(),
             held: held.into_iter().map(u32::from).collect(),
         }
     }
@@ -129,8 +124,7 @@ impl Regression {
         Room {
             rotations: vec![[0.0; 4]; LANES * self.turning.len()],
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
-            gradients: vec![Spread::default(); self.c1.starts.len() - 1],
-            bones: vec![Spread::default(); self.held.len()],
+            sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
         }
     }
@@ -171,10 +165,10 @@ impl Joints {
 }
 
 impl Predictors {
-    /// All predictors in eights, those that use the same number of joints together.
-    fn all(d: &GradientPredictors, joints: &[u16], turning: &[u16]) -> Vec<Self> {
+    /// The predictors `which` in eights, those that use the same number of joints together.
+    fn all(d: &GradientPredictors, which: &[u16], joints: &[u16], turning: &[u16]) -> Vec<Self> {
         let used = |k: usize| (0..d.width).rev().find(|&w| d.uses(k, w)).map_or(0, |last| last + 1);
-        let mut order: Vec<usize> = (0..d.len()).collect();
+        let mut order: Vec<usize> = which.iter().map(|&k| k as usize).collect();
         order.sort_by_key(|&k| (used(k), k));
         let columns = d.columns();
         let entry = |k: usize, row: usize, c: usize| match row {
@@ -185,39 +179,13 @@ impl Predictors {
             let width = own.iter().map(|&k| used(k)).max().unwrap_or(0);
             let column = |c: usize| std::array::from_fn(|row| Row(own.map(|k| entry(k, row, c))));
             Self {
-                own: own.map(|k| k as u32),
+                own: own.map(|k| place(which, k as u16)),
                 frames: own.map(|k| place(turning, d.frames[k])),
                 joints: (0..width).map(|w| own.map(|k| place(joints, d.joints[k * d.width + w]))).collect(),
                 columns: std::iter::once(columns - 1).chain(0..width * d.features).map(column).collect(),
             }
         };
         eights(&order).iter().map(eight).collect()
-    }
-}
-
-impl<const C: usize> Sparse<C> {
-    /// The blocks B as `after ᵀ B before ᵀ`: with `after` applied to the rest mesh first and the sources' columns taken
-    /// from before `before`.
-    fn new(rows: &BlockRows<C>, source: &dyn Fn(u16) -> u32, after: DMat4, before: DMat4) -> Self {
-        let fold = |block: &[[f32; C]; 4]| {
-            let entry = |r: usize, c: usize| block[r].get(c).map_or(0.0, |&x| f64::from(x));
-            // Column r of the transform is Σ_c B_rc s_c.
-            let b = DMat4::from_cols_array_2d(&std::array::from_fn(|c| std::array::from_fn(|r| entry(r, c))));
-            let folded = after.transpose() * b * before.transpose();
-            std::array::from_fn(|c| DVec4::to_array(&folded.col(c)).map(|x| x as f32))
-        };
-        Self {
-            starts: rows.starts.clone(),
-            sources: rows.columns.iter().map(|&column| source(column)).collect(),
-            blocks: rows.blocks.iter().map(fold).collect(),
-        }
-    }
-
-    /// The sources and blocks of proxy `p`.
-    #[inline(always)]
-    fn row(&self, p: usize) -> impl Iterator<Item = (usize, &[[f32; 4]; C])> {
-        let range = self.starts[p] as usize..self.starts[p + 1] as usize;
-        self.sources[range.clone()].iter().map(|&source| source as usize).zip(&self.blocks[range])
     }
 }
 
@@ -239,9 +207,10 @@ impl Kernel for Regress<'_> {
         let Self { regression, room, frame, bones, proxies } = self;
         turn(s, regression, bones, frame, &mut room.rotations);
         see(s, regression, &room.rotations, &mut room.features);
-        predict(s, regression, &room.rotations, &room.features, &mut room.gradients);
-        hold(s, regression, bones, frame, &mut room.bones);
-        draw(s, regression, frame, room, proxies);
+        let (gradients, held) = room.sources.split_at_mut(regression.gradients);
+        predict(s, regression, &room.rotations, &room.features, gradients);
+        hold(regression, bones, frame, held);
+        regression.drawing.draw(s, frame, &room.sources, proxies);
         if let Some(correction) = &regression.correction {
             correction.add(s, &room.rotations, &mut room.correction, proxies);
         }
@@ -336,7 +305,7 @@ fn predict<L: Lanes>(
     regression: &Regression,
     rotations: &[[f32; 4]],
     features: &[(Row, f32)],
-    gradients: &mut [Spread],
+    gradients: &mut [Matrix],
 ) {
     for eight in &regression.predictors {
         let sums = regressed(s, eight, features);
@@ -357,16 +326,11 @@ fn predict<L: Lanes>(
         let (upper, lower) = ([xa, xb, xc, zero, ya, yb, yc, zero], [za, zb, zc, zero, za, zb, zc, zero]);
         let (upper, lower) = (s.transpose(upper), s.transpose(lower));
         for l in 0..LANES {
-            gradients[eight.own[l] as usize] = spread(s, upper[l], lower[l]);
+            let out = &mut gradients[eight.own[l] as usize].0;
+            out[..8].copy_from_slice(&s.array(upper[l]));
+            out[8..].copy_from_slice(&s.array(lower[l])[..4]);
         }
     }
-}
-
-/// Spreads rows x and y, and row z, which stands in both halves.
-#[inline(always)]
-fn spread<L: Lanes>(s: L, xy: L::V, z: L::V) -> Spread {
-    let ([a, b, c, d], [e, f]) = (s.columns(xy), s.column_pairs(z));
-    [Row(s.array(a)), Row(s.array(b)), Row(s.array(c)), Row(s.array(d)), Row(s.array(e)), Row(s.array(f))]
 }
 
 /// `[M; H] x` of eight predictors.
@@ -408,13 +372,13 @@ fn add<L: Lanes, const N: usize>(s: L, columns: &[[Row; ROWS]; N], values: [L::V
 
 /// The bones that hold proxies, their translations taken from F's: differences stay small wherever the character stands.
 #[inline(always)]
-fn hold<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, out: &mut [Spread]) {
+fn hold(regression: &Regression, bones: &[Matrix], frame: Affine3A, out: &mut [Matrix]) {
     let origin = frame.translation;
-    let upper = s.load(&Row([0.0, 0.0, 0.0, origin.x, 0.0, 0.0, 0.0, origin.y]));
-    let lower = s.load(&Row([0.0, 0.0, 0.0, origin.z, 0.0, 0.0, 0.0, origin.z]));
     for (&b, out) in regression.held.iter().zip(out) {
-        let (xy, z) = halves(&bones[b as usize]);
-        *out = spread(s, s.sub(s.load_array(xy), upper), s.sub(s.both(z), lower));
+        *out = bones[b as usize];
+        out.0[3] -= origin.x;
+        out.0[7] -= origin.y;
+        out.0[11] -= origin.z;
     }
 }
 
@@ -423,49 +387,4 @@ fn hold<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine
 fn halves(matrix: &Matrix) -> (&[f32; 8], &[f32; 4]) {
     let (xy, z) = matrix.0.split_first_chunk::<8>().expect("twelve entries");
     (xy, z.first_chunk().expect("four of twelve"))
-}
-
-/// `c₁ d + c₂ q` of every proxy bone. A register holds rows x and y of its matrix; row z is summed in two halves, over
-/// even and odd columns of the sources.
-#[inline(always)]
-fn draw<L: Lanes>(s: L, regression: &Regression, frame: Affine3A, room: &Room, proxies: &mut [Matrix]) {
-    let origin = frame.translation;
-    for (p, out) in proxies.iter_mut().enumerate() {
-        let zero = s.splat(0.0);
-        // A sum of its own for each column: a single chain would wait for itself.
-        let mut upper = [s.load(&Row([0.0, 0.0, 0.0, origin.x, 0.0, 0.0, 0.0, origin.y])), zero, zero, zero];
-        let mut lower = [s.load(&Row([0.0, 0.0, 0.0, origin.z, 0.0, 0.0, 0.0, 0.0])), zero];
-        for (k, block) in regression.c1.row(p) {
-            accumulate(s, &room.gradients[k], block, &mut upper, &mut lower);
-        }
-        for (b, block) in regression.c2.row(p) {
-            accumulate(s, &room.bones[b], block, &mut upper, &mut lower);
-        }
-        let xy = s.array(s.add(s.add(upper[0], upper[1]), s.add(upper[2], upper[3])));
-        let z = s.array(s.add(lower[0], lower[1]));
-        out.0[..8].copy_from_slice(&xy);
-        out.0[8..].copy_from_slice(&Vec4::to_array(&(Vec4::from_slice(&z[..4]) + Vec4::from_slice(&z[4..]))));
-    }
-}
-
-/// Adds `Σ_c s_c B_c`, s_c column c of the source, B_c column c of the block.
-#[inline(always)]
-fn accumulate<L: Lanes, const C: usize>(
-    s: L,
-    source: &Spread,
-    block: &[[f32; 4]; C],
-    upper: &mut [L::V; 4],
-    lower: &mut [L::V; 2],
-) {
-    for c in 0..C {
-        upper[c] = s.mul_add(s.load(&source[c]), s.both(&block[c]), upper[c]);
-    }
-    for (sum, (pair, z)) in lower.iter_mut().zip(block.chunks(2).zip(&source[4..])) {
-        let columns = match pair.as_flattened().first_chunk() {
-            Some(two) => s.load_array(two),
-            // A gradient has no fourth column: what it would multiply is 0.
-            None => s.both(&pair[0]),
-        };
-        *sum = s.mul_add(s.load(z), columns, *sum);
-    }
 }
