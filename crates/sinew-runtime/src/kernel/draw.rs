@@ -40,6 +40,9 @@ struct Group {
     bones: usize,
 }
 
+/// A source's place and the columns of a block.
+type Block<const C: usize> = (u32, [[f32; 4]; C]);
+
 /// Places of sources, and C columns for each: a number of each of a proxy's four columns, for four proxies.
 #[derive(Debug, Clone, Default)]
 struct Shared<const C: usize> {
@@ -117,7 +120,7 @@ impl Drawing {
 impl<const C: usize> Shared<C> {
     /// Adds the blocks of up to four proxies: for each its (source, block) pairs, a block's column being four numbers. A
     /// source listed twice adds up.
-    fn add(&mut self, proxies: &[Vec<(u32, [[f32; 4]; C])>]) {
+    fn add(&mut self, proxies: &[Vec<Block<C>>]) {
         let first = self.sources.len();
         self.sources.extend(ascending(proxies.iter().flatten().map(|&(source, _)| source)));
         self.blocks.resize(self.sources.len(), [[Row::default(); R]; C]);
