@@ -10,7 +10,7 @@ use glam::DVec3;
 
 use crate::bytes::FileBytes;
 use crate::clip::increasing;
-use crate::point_cache::{FixedPoints, check_cache};
+use crate::point_cache::{FixedPoints, check_cache, write_points};
 use crate::{Clock, FileError, Scene, write_atomically};
 
 /// Reads an MDD point cache; frames are read when asked for.
@@ -30,19 +30,19 @@ pub fn read_mdd(path: &Path) -> Result<Scene, FileError> {
     Ok(points.into_scene(times, Clock::FromStart))
 }
 
-/// Writes an MDD point cache; `times` are in seconds.
-pub fn write_mdd(path: &Path, times: &[f64], frames: &[Vec<DVec3>]) -> Result<(), FileError> {
+/// Writes an MDD point cache of `vertices` points, a frame for each of `times` (seconds). Frames are written as they come.
+pub fn write_mdd(
+    path: &Path,
+    times: &[f64],
+    vertices: usize,
+    frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
+) -> Result<(), FileError> {
     write_atomically(path, |out| {
-        out.write_all(&(frames.len() as i32).to_be_bytes())?;
-        out.write_all(&(frames.first().map_or(0, Vec::len) as i32).to_be_bytes())?;
+        out.write_all(&(times.len() as i32).to_be_bytes())?;
+        out.write_all(&(vertices as i32).to_be_bytes())?;
         for &time in times {
             out.write_all(&(time as f32).to_be_bytes())?;
         }
-        for point in frames.iter().flatten() {
-            for value in point.to_array() {
-                out.write_all(&(value as f32).to_be_bytes())?;
-            }
-        }
-        Ok(())
+        write_points(out, frames, f32::to_be_bytes)
     })
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use glam::DVec3;
 
 use crate::bytes::{Cursor, FileBytes};
-use crate::point_cache::{FixedPoints, check_cache};
+use crate::point_cache::{FixedPoints, check_cache, write_points};
 use crate::{Clock, FileError, Scene, write_atomically};
 
 const MAGIC: &[u8; 12] = b"POINTCACHE2\0";
@@ -35,20 +35,20 @@ pub fn read_pc2(path: &Path) -> Result<Scene, FileError> {
     Ok(points.into_scene(times, Clock::FrameNumbers))
 }
 
-/// Writes a PC2 point cache whose first frame is `start`.
-pub fn write_pc2(path: &Path, start: f32, frames: &[Vec<DVec3>]) -> Result<(), FileError> {
+/// Writes a PC2 point cache of `vertices` points, whose first frame is `start`. Frames are written as they come.
+pub fn write_pc2(
+    path: &Path,
+    start: f32,
+    vertices: usize,
+    frames: impl ExactSizeIterator<Item: AsRef<[DVec3]>>,
+) -> Result<(), FileError> {
     write_atomically(path, |out| {
         out.write_all(MAGIC)?;
         out.write_all(&1_i32.to_le_bytes())?;
-        out.write_all(&(frames.first().map_or(0, Vec::len) as i32).to_le_bytes())?;
+        out.write_all(&(vertices as i32).to_le_bytes())?;
         out.write_all(&start.to_le_bytes())?;
         out.write_all(&1_f32.to_le_bytes())?;
         out.write_all(&(frames.len() as i32).to_le_bytes())?;
-        for point in frames.iter().flatten() {
-            for value in point.to_array() {
-                out.write_all(&(value as f32).to_le_bytes())?;
-            }
-        }
-        Ok(())
+        write_points(out, frames, f32::to_le_bytes)
     })
 }

@@ -1,5 +1,7 @@
 //! What MDD and PC2 have in common: a header, then frames of a fixed size one after the other.
 
+use std::io::Write;
+
 use glam::DVec3;
 
 use crate::bytes::FileBytes;
@@ -66,4 +68,18 @@ impl PointSource for FixedPoints {
         }
         Ok(())
     }
+}
+
+/// Writes the frames one after the other.
+pub(crate) fn write_points(
+    out: &mut impl Write,
+    frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
+    bytes: impl Fn(f32) -> [u8; 4],
+) -> std::io::Result<()> {
+    for frame in frames {
+        for value in frame.as_ref().iter().flat_map(DVec3::to_array) {
+            out.write_all(&bytes(value as f32))?;
+        }
+    }
+    Ok(())
 }

@@ -49,17 +49,20 @@ pub fn mesh(character: &Character) -> anyhow::Result<Mesh> {
     Ok(Mesh::new(vertices, character.triangles.clone(), None, None)?)
 }
 
-/// The model's vertices in each pose, (N)(V); `each` sees the evaluator after every frame.
-pub fn play(model: &Model, poses: &[Pose], mut each: impl FnMut(&Evaluator<'_>)) -> Vec<Vec<DVec3>> {
+/// The model's vertices in each pose, (N)(V), computed when asked for; `each` sees the evaluator after every frame.
+pub fn play(
+    model: &Model,
+    poses: &[Pose],
+    mut each: impl FnMut(&Evaluator<'_>),
+) -> impl ExactSizeIterator<Item = Vec<DVec3>> {
     let mut evaluator = Evaluator::new(model);
     let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
-    let mut frame = |pose: &Pose| {
+    poses.iter().map(move |pose| {
         let globals: Vec<Affine3A> = pose.globals.iter().map(|&global| to_runtime(global)).collect();
         evaluator.positions(&globals, &mut positions);
         each(&evaluator);
         positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect()
-    };
-    poses.iter().map(&mut frame).collect()
+    })
 }
 
 fn to_runtime(transform: DAffine3) -> Affine3A {

@@ -15,13 +15,13 @@ const DATA: u64 = 1 << 63;
 /// The version of the library whose layout this follows, as the format counts: 1.8.3.
 const LIBRARY: u32 = 10_803;
 
-/// Writes a mesh with a sample of its points for each of `times` (seconds).
+/// Writes a mesh with a sample of its points for each of `times` (seconds). Frames are written as they come.
 pub fn write_alembic(
     path: &Path,
     name: &str,
     surface: &Surface,
     times: &[f64],
-    frames: &[Vec<DVec3>],
+    frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
 ) -> std::result::Result<(), FileError> {
     // Alembic's faces are clockwise.
     let mut clockwise = surface.clone();
@@ -81,7 +81,13 @@ impl Writer<'_> {
         self.data(&bytes)
     }
 
-    fn archive(&mut self, name: &str, surface: &Surface, times: &[f64], frames: &[Vec<DVec3>]) -> Result<u64> {
+    fn archive(
+        &mut self,
+        name: &str,
+        surface: &Surface,
+        times: &[f64],
+        frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
+    ) -> Result<u64> {
         let version = self.data(&0_u32.to_le_bytes())?;
         let library = self.data(&LIBRARY.to_le_bytes())?;
         let mesh_properties = self.mesh(surface, frames)?;
@@ -108,22 +114,20 @@ impl Writer<'_> {
         self.group(&[xform, headers])
     }
 
-    fn mesh(&mut self, surface: &Surface, frames: &[Vec<DVec3>]) -> Result<u64> {
+    fn mesh(&mut self, surface: &Surface, frames: impl IntoIterator<Item: AsRef<[DVec3]>>) -> Result<u64> {
         let mut headers = Vec::new();
         let mut properties = Vec::new();
-        let count = frames.len();
-        let mut bounds = Vec::new();
+        let (mut bounds, mut points) = (Vec::new(), Vec::new());
         for frame in frames {
+            let frame = frame.as_ref();
             bounds.push(self.sample(&bounds_of(frame))?);
-        }
-        properties.push(self.group(&bounds)?);
-        header(&mut headers, ".selfBnds", SCALAR, F64, 6, count, true, "interpretation=box");
-        let mut points = Vec::new();
-        for frame in frames {
-            let bytes: Vec<u8> =
-                frame.iter().flat_map(|p| p.to_array()).flat_map(|c| (c as f32).to_le_bytes()).collect();
+            let values = frame.iter().flat_map(DVec3::to_array);
+            let bytes: Vec<u8> = values.flat_map(|c| (c as f32).to_le_bytes()).collect();
             points.extend([self.sample(&bytes)?, DATA]);
         }
+        let count = bounds.len();
+        properties.push(self.group(&bounds)?);
+        header(&mut headers, ".selfBnds", SCALAR, F64, 6, count, true, "interpretation=box");
         properties.push(self.group(&points)?);
         header(&mut headers, "P", ARRAY, F32, 3, count, true, "geoScope=vtx;interpretation=point");
         let integers = |list: &[u32]| list.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();

@@ -24,6 +24,17 @@ pub(super) fn first_fault(bytes: &[u8]) -> Option<String> {
     }
 }
 
+/// Where the polygons of the file's `mesh`-th mesh are listed, for the beginning of an error.
+pub(super) fn polygons(bytes: &[u8], mesh: usize) -> String {
+    const NAME: &[u8] = b"PolygonVertexIndex";
+    let found = bytes.windows(NAME.len()).enumerate().filter(|(_, name)| *name == NAME).nth(mesh);
+    match found {
+        Some((at, _)) if bytes.starts_with(b"Kaydara FBX Binary") => format!("at byte {at}: "),
+        Some((at, _)) => format!("line {}: ", 1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count()),
+        None => String::new(),
+    }
+}
+
 /// Walks one record; returns its end, or nothing for the empty record that closes a list.
 fn record(bytes: &[u8], at: usize, limit: usize, wide: usize, depth: usize) -> Result<Option<usize>, String> {
     let wrong = |what: &str| Err(format!("at byte {at}: {what}"));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Bone, Polygons, Pose};
-use ufbx::{AllocatorOpts, EvaluateOpts, LoadOpts, SpaceConversion};
+use ufbx::{AllocatorOpts, EvaluateOpts, IndexErrorHandling, LoadOpts, SpaceConversion};
 
 use crate::clip::StoredFrames;
 use crate::guard::guarded;
@@ -43,6 +43,8 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
         target_unit_meters: 1.0,
         space_conversion: SpaceConversion::ModifyGeometry,
         ignore_embedded: true,
+        // An index out of range is told, not mended in silence.
+        index_error_handling: IndexErrorHandling::NoIndex,
         temp_allocator: memory(),
         result_allocator: memory(),
         ..LoadOpts::default()
@@ -64,7 +66,11 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
     }
     for node in &scene.nodes {
         if let Some(mesh) = node.mesh.as_ref().filter(|mesh| mesh.num_vertices > 0) {
-            result.meshes.push(read_mesh(path, node, mesh, &bones)?);
+            let mesh = read_mesh(node, mesh, &bones).map_err(|what| {
+                let place = locate::polygons(bytes, mesh.element.typed_id as usize);
+                FileError::format(path, format!("{place}`{}`: {what}", node.element.name))
+            })?;
+            result.meshes.push(mesh);
         }
     }
     if result.skeletons.is_empty() && result.meshes.is_empty() {
@@ -162,28 +168,30 @@ fn read_bone(scene: &ufbx::Scene, node: u32, bones: &BTreeMap<u32, usize>) -> Bo
     Bone { name: node.element.name.to_string(), parent, rest }
 }
 
-fn read_mesh(
-    path: &Path,
-    node: &ufbx::Node,
-    mesh: &ufbx::Mesh,
-    bones: &BTreeMap<u32, usize>,
-) -> Result<MeshClip, FileError> {
+/// A mesh in its rest shape, or what is wrong with its polygons.
+fn read_mesh(node: &ufbx::Node, mesh: &ufbx::Mesh, bones: &BTreeMap<u32, usize>) -> Result<MeshClip, String> {
     let place = affine(&node.geometry_to_world);
     let rest: Vec<DVec3> = mesh.vertices.iter().map(|&p| place.transform_point3(vector(p))).collect();
     let (mut counts, mut vertices, mut uvs) = (Vec::new(), Vec::new(), Vec::new());
     for face in mesh.faces.iter().filter(|face| face.num_indices >= 3) {
         counts.push(face.num_indices);
         for corner in face.index_begin..face.index_begin + face.num_indices {
-            vertices.push(mesh.vertex_indices[corner as usize]);
+            let vertex = mesh.vertex_indices[corner as usize];
+            if vertex as usize >= rest.len() {
+                return Err(format!("polygon corner {corner} names a vertex beyond the {} of the mesh", rest.len()));
+            }
+            vertices.push(vertex);
             if mesh.vertex_uv.exists {
-                let uv = mesh.vertex_uv[corner as usize];
-                uvs.push([uv.x as f32, uv.y as f32]);
+                // A texture coordinate that is not there harms no skin.
+                let index = mesh.vertex_uv.indices.get(corner as usize);
+                let uv = index.and_then(|&index| mesh.vertex_uv.values.get(index as usize));
+                uvs.push(uv.map_or([0.0; 2], |uv| [uv.x as f32, uv.y as f32]));
             }
         }
     }
     let uvs = mesh.vertex_uv.exists.then_some(uvs);
     let surface = Surface { polygons: Polygons { counts, vertices }, uvs };
-    surface.check(rest.len()).map_err(|what| FileError::format(path, what))?;
+    surface.check(rest.len())?;
     let skin = mesh.skin_deformers.iter().next().map(|skin| (0, weights(skin, bones)));
     Ok(MeshClip {
         name: node.element.name.to_string(),

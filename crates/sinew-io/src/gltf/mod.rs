@@ -1,5 +1,6 @@
 //! glTF 2.0 and GLB, in and out.
 
+mod buffers;
 mod builder;
 mod read;
 mod track;

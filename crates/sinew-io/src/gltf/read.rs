@@ -12,6 +12,7 @@ use gltf::animation::util::ReadOutputs;
 use gltf::animation::{Interpolation, Property};
 use sinew_examples::{Bone, Polygons, Pose};
 
+use super::buffers::{Buffers, placed};
 use super::track::Track;
 use crate::clip::{StoredFrames, increasing};
 use crate::guard::guarded;
@@ -31,110 +32,14 @@ pub fn read_gltf(path: &Path) -> Result<Scene, FileError> {
 fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
     let gltf = gltf::Gltf::from_slice(bytes)
         .map_err(|error| FileError::format(path, format!("it is not a valid glTF: {}", placed(&error, bytes))))?;
-    let buffers = load_buffers(path, &gltf, bytes.len())?;
-    check_accessors(path, &gltf, &buffers)?;
+    let buffers = Buffers::load(path, &gltf, bytes)?;
     File { path, document: &gltf.document, buffers: &buffers }.scene()
-}
-
-/// What the parser says, with the byte of a `.glb` or the line of a `.gltf`.
-fn placed(error: &gltf::Error, bytes: &[u8]) -> String {
-    let binary = bytes.starts_with(b"glTF");
-    match error {
-        // In a binary file the JSON begins behind two headers, 12 and 8 bytes, and is one line in nearly every file.
-        gltf::Error::Deserialize(json) if binary => {
-            let text = bytes.get(20..).unwrap_or_default().split(|&byte| byte == b'\n');
-            let before: usize = text.take(json.line().saturating_sub(1)).map(|line| line.len() + 1).sum();
-            format!("at byte {}: {error}", 20 + before + json.column().saturating_sub(1))
-        }
-        gltf::Error::Deserialize(_) => error.to_string(),
-        gltf::Error::Binary(_) => format!("at byte 0 (the file has {}): {error}", bytes.len()),
-        _ => error.to_string(),
-    }
-}
-
-fn load_buffers(path: &Path, gltf: &gltf::Gltf, size: usize) -> Result<Vec<Vec<u8>>, FileError> {
-    let mut buffers = Vec::new();
-    for buffer in gltf.buffers() {
-        let bytes = match buffer.source() {
-            gltf::buffer::Source::Bin => gltf.blob.clone().unwrap_or_default(),
-            gltf::buffer::Source::Uri(uri) => match uri.strip_prefix("data:") {
-                Some(data) => base64(data.split_once(',').map_or("", |(_, data)| data))
-                    .ok_or_else(|| FileError::format(path, "a data URI is not base64"))?,
-                None => {
-                    // A path that climbs out of the file's directory is refused: a model file must not read others' files.
-                    let relative = Path::new(uri);
-                    if relative.is_absolute() || relative.components().any(|c| c.as_os_str() == "..") {
-                        return Err(FileError::format(path, format!("its buffer `{uri}` lies outside its directory")));
-                    }
-                    let file = path.with_file_name(uri.replace("%20", " "));
-                    std::fs::read(&file).map_err(|source| {
-                        let short: String = uri.chars().take(80).collect();
-                        FileError::format(path, format!("its buffer `{short}` cannot be read: {source}"))
-                    })?
-                }
-            },
-        };
-        if bytes.len() < buffer.length() {
-            let what = format!(
-                "buffer {} claims {} bytes, {} are there (of a file of {size})",
-                buffer.index(),
-                buffer.length(),
-                bytes.len()
-            );
-            return Err(FileError::format(path, what));
-        }
-        buffers.push(bytes);
-    }
-    Ok(buffers)
-}
-
-/// Refuses accessors that reach beyond their view or their view beyond its buffer.
-fn check_accessors(path: &Path, gltf: &gltf::Gltf, buffers: &[Vec<u8>]) -> Result<(), FileError> {
-    let total: usize = buffers.iter().map(Vec::len).sum();
-    let wrong = |what: String| Err(FileError::format(path, what));
-    for view in gltf.views() {
-        let end = view.offset().checked_add(view.length());
-        if end.is_none_or(|end| end > buffers[view.buffer().index()].len()) {
-            return wrong(format!("at byte {}: buffer view {} reaches beyond its buffer", view.offset(), view.index()));
-        }
-    }
-    for accessor in gltf.accessors() {
-        let (index, count, size) = (accessor.index(), accessor.count(), accessor.size());
-        // An accessor without a view is zeros: it may not claim more elements than the file has bytes.
-        if count > total {
-            return wrong(format!("accessor {index} claims {count} elements, the file has {total} bytes"));
-        }
-        let fits = |count: usize, size: usize, offset: usize, view: &gltf::buffer::View| {
-            let stride = view.stride().unwrap_or(size).max(1);
-            let end = offset.saturating_add(stride.saturating_mul(count.saturating_sub(1))).saturating_add(size);
-            count == 0 || end <= view.length()
-        };
-        if accessor.view().is_some_and(|view| !fits(count, size, accessor.offset(), &view)) {
-            return wrong(format!("accessor {index} reaches beyond its buffer view"));
-        }
-        if let Some(sparse) = accessor.sparse() {
-            let (indices, values) = (sparse.indices(), sparse.values());
-            let width = match indices.index_type() {
-                gltf::accessor::sparse::IndexType::U8 => 1,
-                gltf::accessor::sparse::IndexType::U16 => 2,
-                gltf::accessor::sparse::IndexType::U32 => 4,
-            };
-            let n = sparse.count();
-            if n > count
-                || !fits(n, width, indices.offset(), &indices.view())
-                || !fits(n, size, values.offset(), &values.view())
-            {
-                return wrong(format!("the sparse part of accessor {index} reaches beyond its buffer view"));
-            }
-        }
-    }
-    Ok(())
 }
 
 struct File<'a> {
     path: &'a Path,
     document: &'a gltf::Document,
-    buffers: &'a [Vec<u8>],
+    buffers: &'a Buffers,
 }
 
 /// The animation of one node.
@@ -152,9 +57,14 @@ impl<'a> File<'a> {
         FileError::format(self.path, what)
     }
 
+    /// Where an element of an accessor stands in the file.
+    fn place(&self, accessor: Option<gltf::Accessor<'a>>, element: usize) -> String {
+        accessor.map_or_else(|| "somewhere".into(), |accessor| self.buffers.place(&accessor, element))
+    }
+
     fn slice(&self) -> impl Clone + Fn(gltf::Buffer<'a>) -> Option<&'a [u8]> {
         let buffers = self.buffers;
-        move |buffer| buffers.get(buffer.index()).map(Vec::as_slice)
+        move |buffer| buffers.get(buffer.index())
     }
 
     fn scene(&self) -> Result<Scene, FileError> {
@@ -211,7 +121,8 @@ impl<'a> File<'a> {
             let (Some(times), Some(outputs)) = (reader.read_inputs(), reader.read_outputs()) else { continue };
             let times: Vec<f64> = times.map(f64::from).collect();
             if times.is_empty() || !increasing(&times) {
-                return Err(self.wrong("the times of an animation do not increase"));
+                let place = self.place(Some(channel.sampler().input()), 0);
+                return Err(self.wrong(format!("{place}: the times of an animation do not increase")));
             }
             let interpolation = channel.sampler().interpolation();
             let node = channel.target().node();
@@ -356,11 +267,13 @@ impl<'a> File<'a> {
         track: Option<&Track<Vec<f64>>>,
         scene: &mut Scene,
     ) -> Result<MeshClip, FileError> {
+        let skin = node.skin();
+        // A mesh without a skin has no use for joints, so any will do.
+        let joints = skin.as_ref().map_or(usize::MAX, |skin| skin.joints().count());
         let mut raw = RawMesh::default();
         for primitive in mesh.primitives().filter(|p| p.mode() == gltf::mesh::Mode::Triangles) {
-            self.primitive(&primitive, &mut raw)?;
+            self.primitive(&primitive, joints, &mut raw)?;
         }
-        let skin = node.skin();
         // A skinned mesh stands where its joints put it, whatever its node's own transform.
         let place = if skin.is_some() { DAffine3::IDENTITY } else { place };
         let name = node.name().or(mesh.name()).unwrap_or("mesh").to_owned();
@@ -397,7 +310,8 @@ impl<'a> File<'a> {
         })
     }
 
-    fn primitive(&self, primitive: &gltf::Primitive<'a>, raw: &mut RawMesh) -> Result<(), FileError> {
+    /// Adds a primitive's vertices and triangles to `raw`; its skin has `bones` joints.
+    fn primitive(&self, primitive: &gltf::Primitive<'a>, bones: usize, raw: &mut RawMesh) -> Result<(), FileError> {
         let reader = primitive.reader(self.slice());
         let Some(positions) = reader.read_positions() else { return Ok(()) };
         let start = raw.positions.len();
@@ -405,9 +319,10 @@ impl<'a> File<'a> {
         let count = raw.positions.len() - start;
         match reader.read_indices() {
             Some(indices) => {
-                for index in indices.into_u32() {
+                for (corner, index) in indices.into_u32().enumerate() {
                     if index as usize >= count {
-                        return Err(self.wrong(format!("a triangle names vertex {index} of {count}")));
+                        let place = self.place(primitive.indices(), corner);
+                        return Err(self.wrong(format!("{place}: a triangle names vertex {index} of {count}")));
                     }
                     raw.indices.push(start as u32 + index);
                 }
@@ -436,6 +351,10 @@ impl<'a> File<'a> {
             let (Some(joints), Some(values)) = (reader.read_joints(set), reader.read_weights(set)) else { break };
             for (v, (joints, values)) in joints.into_u16().zip(values.into_f32()).take(count).enumerate() {
                 let pairs = joints.into_iter().zip(values).filter(|&(_, weight)| weight > 0.0);
+                if let Some((joint, _)) = pairs.clone().find(|&(joint, _)| joint as usize >= bones) {
+                    let place = self.place(primitive.get(&gltf::Semantic::Joints(set)), v);
+                    return Err(self.wrong(format!("{place}: a vertex names joint {joint} of {bones}")));
+                }
                 weights[start + v].extend(pairs.map(|(joint, weight)| (joint as usize, weight)));
             }
         }
@@ -542,41 +461,5 @@ impl PointSource for MorphFrames {
             }
         }
         Ok(())
-    }
-}
-
-/// The bytes of base64 text; `None` if it is not such.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut held, mut bits) = (0_u32, 0);
-    for byte in text.bytes().filter(|&byte| byte != b'=') {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        held = (held << 6) | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits) as u8);
-        }
-    }
-    Some(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_of_all_lengths() {
-        assert_eq!(base64("c2luZXc=").unwrap(), b"sinew");
-        assert_eq!(base64("c2luZQ==").unwrap(), b"sine");
-        assert_eq!(base64("c2lu").unwrap(), b"sin");
-        assert!(base64("c2 u").is_none());
     }
 }

@@ -142,17 +142,23 @@ pub fn write_glb_skin(
 }
 
 /// Writes a mesh whose frames are morph targets, each fully on at its own time.
-pub fn write_glb_morphs(path: &Path, mesh: &GlbMesh, times: &[f64], frames: &[Vec<DVec3>]) -> Result<(), FileError> {
+pub fn write_glb_morphs(
+    path: &Path,
+    mesh: &GlbMesh,
+    times: &[f64],
+    frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
+) -> Result<(), FileError> {
     let mut builder = Builder::default();
     let split = Split::at_seams(mesh);
     let attributes = split.attributes(mesh, &mut builder);
     let mut targets = Vec::new();
     for frame in frames {
-        let moved = split.source.iter().flat_map(|&v| (frame[v as usize] - mesh.positions[v as usize]).to_array());
+        let moved =
+            split.source.iter().flat_map(|&v| (frame.as_ref()[v as usize] - mesh.positions[v as usize]).to_array());
         let moved: Vec<f32> = moved.map(|c| c as f32).collect();
         targets.push(json!({"POSITION": builder.floats(&moved, "VEC3", 3, Target::Vertices, true)}));
     }
-    let count = frames.len();
+    let count = targets.len();
     let indices = builder.indices(split.indices.as_flattened(), Target::Indices);
     let names: Vec<String> = (0..count).map(|frame| format!("frame_{frame}")).collect();
     let seconds: Vec<f32> = times.iter().map(|&time| time as f32).collect();

@@ -7,14 +7,15 @@ use glam::DVec3;
 
 use crate::{FileError, Surface, write_atomically};
 
-/// Writes a mesh with a sample of its points for each of `times` (seconds); a time code is a frame.
+/// Writes a mesh with a sample of its points for each of `times` (seconds); a time code is a frame. Frames are written as
+/// they come.
 pub fn write_usda(
     path: &Path,
     name: &str,
     surface: &Surface,
     times: &[f64],
     fps: f64,
-    frames: &[Vec<DVec3>],
+    frames: impl IntoIterator<Item: AsRef<[DVec3]>>,
 ) -> Result<(), FileError> {
     let name = identifier(name);
     write_atomically(path, |out| {
@@ -30,7 +31,7 @@ pub fn write_usda(
         writeln!(out, "        point3f[] points.timeSamples = {{")?;
         for (&time, frame) in times.iter().zip(frames) {
             write!(out, "            {}: [", code(time))?;
-            for (v, p) in frame.iter().enumerate() {
+            for (v, p) in frame.as_ref().iter().enumerate() {
                 // Nine digits give every f32 back.
                 let comma = if v == 0 { "" } else { ", " };
                 write!(out, "{comma}({}, {}, {})", p.x as f32, p.y as f32, p.z as f32)?;

@@ -59,16 +59,23 @@ fn usd_names_the_byte_or_the_line() {
 #[test]
 fn fbx_names_the_byte_or_the_line() {
     check("fbx/bar.fbx", &["byte "], |bytes| bytes.truncate(2000));
+    // A polygon's vertex out of range: the last of the list, which FBX writes as minus one minus the vertex.
+    check("fbx/text.fbx", &["line 35", "corner 31", "12"], |bytes| replace(bytes, ",7,11,8,-5", ",7,11,8,-50"));
     check("fbx/text.fbx", &["line "], |bytes| replace(bytes, "KeyTime: *4 {", "KeyTime: *4 {{{"));
 }
 
 #[test]
 fn gltf_names_the_byte_or_the_line() {
     check("gltf/skin.glb", &["at byte "], |bytes| bytes.truncate(1500));
-    check("gltf/skin.glb", &["accessor 0"], |bytes| {
+    check("gltf/skin.glb", &["at byte ", "accessor 0"], |bytes| {
         let at = bytes.windows(9).position(|window| window == b"\"count\":1").unwrap();
         bytes[at + 8] = b'9';
     });
+    // The binary chunk of the seed begins at byte 1620; 144 bytes on are 48 indices of four bytes, 336 on the joints.
+    check("gltf/skin.glb", &["at byte 1952 (accessor 1, element 47)", "names vertex 32639 of 12"], |bytes| {
+        bytes[1952..1954].fill(0x7f);
+    });
+    check("gltf/skin.glb", &["at byte 1960 (accessor 2, element 1)", "names joint 9 of 2"], |bytes| bytes[1960] = 9);
     check("gltf/inside.gltf", &["line 1"], |bytes| replace(bytes, "\"nodes\": [", "\"nodes\": [,"));
 }
 

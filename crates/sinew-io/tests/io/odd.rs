@@ -144,7 +144,7 @@ fn a_mesh_beside_its_skeleton_is_found_and_moved() {
     // The bar turns about x only: along x nothing could be known.
     let offset = DVec3::new(0.0, 3.0, -1.5);
     let frames: Vec<Vec<DVec3>> = (0..4).map(|e| bar(e).iter().map(|&p| p + offset).collect()).collect();
-    sinew_io::write_pc2(&path, 1.0, &frames).unwrap();
+    sinew_io::write_pc2(&path, 1.0, frames[0].len(), frames.iter()).unwrap();
     let moved = directory.path().join("rest.obj");
     let text = std::fs::read_to_string(seed("obj/bar.obj")).unwrap();
     std::fs::write(&moved, text).unwrap();

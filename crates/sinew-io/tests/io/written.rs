@@ -54,8 +54,8 @@ pub fn bar(ending: &str) -> Written {
     match ending {
         "abc" => write_alembic(&path, "bar", &surface, &times(), &frames),
         "usda" => write_usda(&path, "bar", &surface, &times(), 24.0, &frames),
-        "mdd" => write_mdd(&path, &times(), &frames),
-        "pc2" => write_pc2(&path, 1.0, &frames),
+        "mdd" => write_mdd(&path, &times(), frames[0].len(), &frames),
+        "pc2" => write_pc2(&path, 1.0, frames[0].len(), frames.iter()),
         "obj" => write_obj(&path, "bar", &surface, &frames[0]),
         "glb" => {
             let mesh = GlbMesh {

@@ -5,6 +5,7 @@ mod tensors;
 
 pub(crate) use tensors::{TensorReader, TensorWriter};
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use glam::Affine3A;
@@ -88,7 +89,9 @@ impl Model {
 fn write_metadata(writer: &mut TensorWriter, metadata: &Metadata) {
     writer.word("method", &metadata.method);
     writer.word("source", &metadata.source);
-    writer.word("figures", &serde_json::to_string(&metadata.figures).expect("numbers by name are JSON"));
+    // JSON has no word for what is not finite.
+    let figures: BTreeMap<_, _> = metadata.figures.iter().filter(|(_, figure)| figure.is_finite()).collect();
+    writer.word("figures", &serde_json::to_string(&figures).expect("numbers by name are JSON"));
     writer.word("notes", &serde_json::to_string(&metadata.notes).expect("words by name are JSON"));
 }
 

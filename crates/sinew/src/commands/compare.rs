@@ -8,18 +8,19 @@ use sinew_examples::{Examples, FrameSelection};
 use crate::compare::advice::{self, Budget};
 use crate::compare::contest::{self, Contest, Outcome, Rules};
 use crate::compare::page::PageOptions;
-use crate::compare::{study, sweep, write_report};
+use crate::compare::{make_folder, study, sweep, write_report};
 use crate::{Outcome as Ended, interrupt, load, output, progress};
 
 /// Fit every method to the same examples, measure them on unseen poses, and write a report that opens in a browser.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sinew compare arm.npz -o report/
+  sinew compare rig.fbx+sim.abc -o report/
   sinew compare body.npz -o report/ --methods ssd,as,rr --leave-one-out
   sinew compare body.npz -o report/ --sweep --study
   sinew compare body.npz -o report/ --budget bytes=200k,microseconds=80,joints=64")]
 pub struct Args {
-    /// The examples.
+    /// An examples.npz, or a skeleton's and a mesh's file joined by a plus: rig.fbx+sim.abc.
     examples: PathBuf,
     /// The folder for index.html, results.json and results.csv.
     #[arg(short, long, default_value = "report", value_name = "FOLDER")]
@@ -60,6 +61,8 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
         contenders.extend(contest::variants());
     }
     let examples = load::examples(&args.examples)?;
+    // Before minutes of fitting, not after.
+    make_folder(&args.output)?;
     let source = args.examples.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let rules = rules(&examples, source, &args)?;
     let bars = progress::Bars::new();

@@ -16,7 +16,7 @@ use crate::{Outcome, load, output, predict};
 pub struct Args {
     /// The model.
     model: PathBuf,
-    /// Examples with the same mesh and skeleton.
+    /// Examples with the same mesh and skeleton: an examples.npz, or rig.fbx+sim.abc.
     examples: PathBuf,
     /// The frames to measure: train, test, all, 0,5,10, 0..40 or every:5.
     #[arg(long, default_value = "test", value_name = "FRAMES")]

@@ -38,12 +38,12 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         let outside = evaluator.outside_training();
         worst = if outside.map(|(_, by)| by) > worst.map(|(_, by)| by) { outside } else { worst };
     });
+    write(format, &args.output, &model, &clip, frames)?;
     if let Some((joint, by)) = worst {
         let (name, degrees) = (&model.character.bones[joint].name, by.to_degrees());
         eprintln!("note: `{name}` turns {degrees:.0}° beyond what the model was trained on");
     }
-    let (count, vertices) = (frames.len(), model.character.vertex_count());
-    write(format, &args.output, &model, &clip, frames)?;
+    let (count, vertices) = (clip.poses.len(), model.character.vertex_count());
     output::line(&format!("{}: {count} frames of {vertices} vertices", args.output.display()))?;
     Ok(Outcome::Done)
 }
@@ -75,26 +75,34 @@ impl Format {
     }
 }
 
-fn write(format: Format, path: &Path, model: &Model, clip: &Retargeted, frames: Vec<Vec<DVec3>>) -> anyhow::Result<()> {
+/// Writes the frames as they are computed; only a GLB and an NPZ, whose formats want them at once, hold them all.
+fn write(
+    format: Format,
+    path: &Path,
+    model: &Model,
+    clip: &Retargeted,
+    frames: impl ExactSizeIterator<Item = Vec<DVec3>>,
+) -> anyhow::Result<()> {
+    let vertices = model.character.vertex_count();
     let name = character::name_of(path);
     let surface = character::surface(&model.character);
     let fps = animation::fps(&clip.times);
     match format {
         Format::Glb => {
             let mesh = character::glb_mesh(&model.character, &name);
-            sinew_io::write_glb_morphs(path, &mesh, &clip.times, &frames)?;
+            sinew_io::write_glb_morphs(path, &mesh, &clip.times, frames)?;
         }
-        Format::Alembic => sinew_io::write_alembic(path, &name, &surface, &clip.times, &frames)?,
-        Format::Usd => sinew_io::write_usda(path, &name, &surface, &clip.times, fps, &frames)?,
-        Format::Pc2 => sinew_io::write_pc2(path, (clip.times[0] * fps).round() as f32, &frames)?,
-        Format::Mdd => sinew_io::write_mdd(path, &clip.times, &frames)?,
+        Format::Alembic => sinew_io::write_alembic(path, &name, &surface, &clip.times, frames)?,
+        Format::Usd => sinew_io::write_usda(path, &name, &surface, &clip.times, fps, frames)?,
+        Format::Pc2 => sinew_io::write_pc2(path, (clip.times[0] * fps).round() as f32, vertices, frames)?,
+        Format::Mdd => sinew_io::write_mdd(path, &clip.times, vertices, frames)?,
         Format::Obj => {
             std::fs::create_dir_all(path).with_context(|| path.display().to_string())?;
-            for (frame, points) in frames.iter().enumerate() {
-                sinew_io::write_obj(&path.join(format!("{name}_{:04}.obj", frame + 1)), &name, &surface, points)?;
+            for (frame, points) in frames.enumerate() {
+                sinew_io::write_obj(&path.join(format!("{name}_{:04}.obj", frame + 1)), &name, &surface, &points)?;
             }
         }
-        Format::Npz => npz::write(path, &examples(model, clip, frames, fps)?)?,
+        Format::Npz => npz::write(path, &examples(model, clip, frames.collect(), fps)?)?,
     }
     Ok(())
 }

@@ -29,6 +29,9 @@ pub struct Args {
 
 /// Reads, evaluates, prints.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    for path in &args.ratings {
+        anyhow::ensure!(path.is_file(), "{}: there is no such file of ratings", path.display());
+    }
     let key_path = args.key.clone().unwrap_or_else(|| args.ratings[0].with_file_name("key.json"));
     let key = read_key(&key_path)?;
     let mut ratings: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -82,8 +85,9 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 fn read_key(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("{}: cannot read the key; name it with --key", path.display()))?;
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!("{}: cannot read the key that `sinew compare --study` wrote; name it with --key", path.display())
+    })?;
     serde_json::from_str(&text).with_context(|| format!("{}: it is not an object of clip to method", path.display()))
 }
 

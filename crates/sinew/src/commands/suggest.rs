@@ -5,23 +5,28 @@ use std::path::PathBuf;
 use sinew_examples::FrameSelection;
 use sinew_fit::Method;
 
+use super::fit::method_names;
 use crate::compare::contest::leave_one_out;
 use crate::compare::suggest::{Suggestion, suggest};
 use crate::{Outcome, load, output};
 
 /// Say which poses would help most if they were added to the training poses next.
+///
+/// Angles count from the rest pose. In and out are towards the body's middle and away from it, where the bones' names
+/// tell left from right; else a turn is told as seen along the bone from its parent.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sinew suggest arm.npz
   sinew suggest body.npz --method as --count 8 --json suggest.json")]
 pub struct Args {
-    /// The examples. Frames that do not train are candidates; only their skeleton is looked at.
+    /// An examples.npz, or a skeleton's and a mesh's file joined by a plus: rig.fbx+sim.abc. Frames that do not train are
+    /// candidates; only their skeleton is looked at.
     examples: PathBuf,
     /// The training poses: train, test, all, 0,5,10, 0..40 or every:5.
     #[arg(long, default_value = "train", value_name = "FRAMES")]
     train: FrameSelection,
     /// The method that tells which poses are hard: each is left out in turn.
-    #[arg(long, default_value = "ssd", value_name = "METHOD")]
+    #[arg(long, default_value = "ssd", value_parser = method_names(), value_name = "METHOD")]
     method: String,
     /// How many suggestions.
     #[arg(long, default_value_t = 5, value_name = "N")]

@@ -340,3 +340,42 @@ fn time(model: &Model, examples: &Examples, frames: &[usize], budget: Duration) 
     }
     1e6 * best
 }
+
+#[cfg(test)]
+mod tests {
+    use sinew_examples::datasets;
+
+    use super::*;
+    use crate::compare::{page, results};
+
+    /// No examples that pass their checks make a method fail, so one gets a parameter that it refuses.
+    #[test]
+    fn one_fails_with_its_reason_and_the_others_go_on() {
+        let bar = (datasets::by_name("bar").unwrap().make)();
+        let contender = |name: &str, method: Method| Contender { name: name.into(), title: name.into(), method };
+        let refused = Method::Ssd(SsdParams { influences: 99 });
+        let contenders = vec![
+            contender("rigid", Method::Rigid),
+            contender("ssd<99>", refused),
+            contender("ssd", Method::by_name("ssd").unwrap()),
+        ];
+        let rules = Rules {
+            source: "bar".into(),
+            train: bar.split().train.clone(),
+            test: Some(bar.split().test.clone()),
+            timing: Duration::ZERO,
+            jobs: 2,
+        };
+        let contest = Contest::hold(bar, rules, contenders, &AtomicBool::new(false), &sinew_fit::Quiet);
+        assert!(!contest.interrupted);
+        let json = results::json(&contest);
+        let status = |k: usize| json["methods"][k]["status"].as_str().unwrap();
+        assert_eq!([status(0), status(1), status(2)], ["ok", "failed", "ok"]);
+        assert_eq!(json["methods"][1]["reason"], "influences is 99; it must be 1 to 16");
+        let page = page::html(&contest, &page::PageOptions::default());
+        assert!(page.contains("failed: influences is 99; it must be 1 to 16"));
+        assert!(page.contains("ssd&lt;99&gt;"), "its name is escaped as text");
+        let csv = results::csv(&contest);
+        assert_eq!(csv.lines().filter(|line| line.contains("failed")).count(), 1, "{csv}");
+    }
+}

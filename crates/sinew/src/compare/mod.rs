@@ -11,6 +11,7 @@ pub mod hero;
 pub mod operation_counts;
 pub mod page;
 pub mod pictures;
+pub mod pose_words;
 pub mod results;
 pub mod study;
 pub mod suggest;
@@ -20,9 +21,14 @@ use std::path::Path;
 
 use anyhow::Context;
 
+/// Makes the folder of a report.
+pub fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))
+}
+
 /// Writes `results.json`, `results.csv` and `index.html` into `folder`.
 pub fn write_report(folder: &Path, contest: &contest::Contest, options: &page::PageOptions) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    make_folder(folder)?;
     crate::output::json(&folder.join("results.json"), &results::json(contest))?;
     write(&folder.join("results.csv"), results::csv(contest).as_bytes())?;
     write(&folder.join("index.html"), page::html(contest, options).as_bytes())

@@ -2,13 +2,15 @@
 //! they were left out.
 //!
 //! A joint's state is its rotation against rest in its own frame, split into a bend (of the bone's direction) and a
-//! twist about it. Two poses are as far apart as their most different joint. Candidates are the frames that did not
+//! twist about it, which is also how `pose_words` tells it. Two poses are as far apart as their most different joint. Candidates are the frames that did not
 //! train (only their skeleton is looked at, never their mesh) and, for every joint, corners of its own range: bent to
 //! an end while twisted to an end. A candidate's score is its distance to the nearest training pose, times one plus
 //! that pose's leave-one-out error over the mean: far from everything, near what is hard.
 
 use glam::{DMat3, DQuat, DVec3};
 use sinew_examples::{Examples, Pose, nearest_rotation};
+
+use super::pose_words::{Anatomy, BendAndTwist};
 
 /// A pose worth adding.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -30,14 +32,23 @@ pub struct Suggestion {
 #[derive(Debug, Clone, Copy)]
 struct JointState {
     rotation: DQuat,
-    bend: f64,
-    twist: f64,
+    told: BendAndTwist,
+}
+
+/// A bone at rest.
+struct RestBone {
+    /// Its own direction in its rest frame: towards its first child, or on from its parent.
+    axis: DVec3,
+    /// Its rest frame in the world.
+    rotation: DMat3,
 }
 
 /// The best `count` suggestions. `left_out` are the training frames' leave-one-out errors, percent, in order.
 pub fn suggest(examples: &Examples, train: &[usize], left_out: &[f64], count: usize) -> Vec<Suggestion> {
-    let axes = bone_axes(examples);
-    let states = |pose: &Pose| states(examples, pose, &axes);
+    let bones = rest_bones(examples);
+    let in_world: Vec<DVec3> = bones.iter().map(|bone| bone.rotation * bone.axis).collect();
+    let anatomy = Anatomy::new(examples.skeleton(), &in_world);
+    let states = |pose: &Pose| states(examples, pose, &bones);
     let trained: Vec<Vec<JointState>> = train.iter().map(|&e| states(examples.pose(e))).collect();
     let mean = left_out.iter().sum::<f64>() / left_out.len().max(1) as f64;
     let judge = |state: &[JointState], frame: Option<usize>, words: String| -> Option<Suggestion> {
@@ -57,11 +68,12 @@ pub fn suggest(examples: &Examples, train: &[usize], left_out: &[f64], count: us
     let mut candidates = Vec::new();
     for e in (0..examples.frame_count()).filter(|e| !train.contains(e)) {
         let state = states(examples.pose(e));
-        let words = describe(examples, &state, &trained);
+        let words = describe(&anatomy, &state, &trained);
         candidates.extend(judge(&state, Some(e), words));
     }
     for b in 0..examples.skeleton().bone_count() {
-        for (state, words) in corners(examples, b, &trained, &axes) {
+        for state in corners(b, &trained, &bones[b]) {
+            let words = anatomy.tell(b, state[b].told, &told(b, &trained));
             candidates.extend(judge(&state, None, words));
         }
     }
@@ -97,43 +109,43 @@ fn spread_out(
     chosen
 }
 
-/// Each bone's own direction in its rest frame: towards its first child, or on from its parent.
-fn bone_axes(examples: &Examples) -> Vec<DVec3> {
+fn rest_bones(examples: &Examples) -> Vec<RestBone> {
     let skeleton = examples.skeleton();
     let origin = |b: usize| skeleton.bones()[b].rest.translation;
-    let axis = |b: usize| {
+    let bone = |b: usize| {
         let towards = match skeleton.children(b).next() {
             Some(child) => origin(child) - origin(b),
             None => origin(b) - origin(skeleton.parent(b)),
         };
-        let local = nearest_rotation(skeleton.bones()[b].rest.matrix3).transpose() * towards;
-        local.try_normalize().unwrap_or(DVec3::Y)
+        let rotation = nearest_rotation(skeleton.bones()[b].rest.matrix3);
+        RestBone { axis: (rotation.transpose() * towards).try_normalize().unwrap_or(DVec3::Y), rotation }
     };
-    (0..skeleton.bone_count()).map(axis).collect()
+    (0..skeleton.bone_count()).map(bone).collect()
 }
 
 /// Every joint's state in a pose, (J).
-fn states(examples: &Examples, pose: &Pose, axes: &[DVec3]) -> Vec<JointState> {
+fn states(examples: &Examples, pose: &Pose, bones: &[RestBone]) -> Vec<JointState> {
     let skeleton = examples.skeleton();
-    let rotation = |m: DMat3| nearest_rotation(m);
     let state = |b: usize| {
         let parent = skeleton.parent(b);
-        let local = |child: DMat3, parent: DMat3| rotation(parent).transpose() * rotation(child);
         if b == skeleton.root() {
-            return JointState { rotation: DQuat::IDENTITY, bend: 0.0, twist: 0.0 };
+            return split(DQuat::IDENTITY, &bones[b]);
         }
-        let rest = local(skeleton.bones()[b].rest.matrix3, skeleton.bones()[parent].rest.matrix3);
-        let posed = local(pose.globals[b].matrix3, pose.globals[parent].matrix3);
-        split(DQuat::from_mat3(&(rest.transpose() * posed)), axes[b])
+        let rest = bones[parent].rotation.transpose() * bones[b].rotation;
+        let posed = [parent, b].map(|b| nearest_rotation(pose.globals[b].matrix3));
+        split(DQuat::from_mat3(&(rest.transpose() * posed[0].transpose() * posed[1])), &bones[b])
     };
     (0..skeleton.bone_count()).map(state).collect()
 }
 
-/// A rotation's bend of `axis` and its twist about it.
-fn split(rotation: DQuat, axis: DVec3) -> JointState {
+/// A rotation's bend of the bone's direction and its twist about it.
+fn split(rotation: DQuat, bone: &RestBone) -> JointState {
     let q = if rotation.w < 0.0 { -rotation } else { rotation };
-    let along = DVec3::new(q.x, q.y, q.z).dot(axis);
-    JointState { rotation: q, bend: axis.angle_between(q * axis), twist: 2.0 * along.atan2(q.w) }
+    let along = DVec3::new(q.x, q.y, q.z).dot(bone.axis);
+    let bent = q * bone.axis;
+    let towards = bone.rotation * (bent - bent.dot(bone.axis) * bone.axis).normalize_or_zero();
+    let told = BendAndTwist { bend: bone.axis.angle_between(bent), towards, twist: 2.0 * along.atan2(q.w) };
+    JointState { rotation: q, told }
 }
 
 /// The angle between two poses in the joint where it is largest.
@@ -142,7 +154,7 @@ fn apart(a: &[JointState], b: &[JointState]) -> f64 {
 }
 
 /// A pose in words: the joints that are furthest from what was trained, at most three.
-fn describe(examples: &Examples, state: &[JointState], trained: &[Vec<JointState>]) -> String {
+fn describe(anatomy: &Anatomy, state: &[JointState], trained: &[Vec<JointState>]) -> String {
     let gap = |b: usize| {
         let to = |other: &Vec<JointState>| state[b].rotation.angle_between(other[b].rotation);
         trained.iter().map(to).fold(f64::INFINITY, f64::min)
@@ -154,65 +166,32 @@ fn describe(examples: &Examples, state: &[JointState], trained: &[Vec<JointState
         .iter()
         .take(3)
         .filter(|j| j.1 > 0.5 * furthest)
-        .map(|&(b, _)| words(&examples.skeleton().bones()[b].name, state[b], b, trained))
+        .map(|&(b, _)| anatomy.tell(b, state[b].told, &told(b, trained)))
         .collect();
-    named.join(", ")
+    named.join("; ")
 }
 
-/// "forearm past 95° (to 112°) with a turn of +40° about its length".
-fn words(name: &str, state: JointState, b: usize, trained: &[Vec<JointState>]) -> String {
-    let most = trained.iter().map(|pose| pose[b].bend).fold(0.0, f64::max);
-    let (bent, turned) = (state.bend > 0.09, state.twist.abs() > 0.09);
-    let bend = bend_words(state.bend, most);
-    let turn = turn_words(state.twist);
-    match (bent, turned) {
-        (true, true) => format!("{name} {bend} with {turn}"),
-        (true, false) => format!("{name} {bend}"),
-        (false, true) => format!("{name} straight with {turn}"),
-        (false, false) => format!("{name} straight"),
-    }
-}
-
-/// "past 95° (to 112°)" beyond what was trained, "bent to 60°" within.
-fn bend_words(bend: f64, most: f64) -> String {
-    let degrees = bend.to_degrees();
-    // Five degrees: less is not a new range.
-    if bend > most + 0.09 && most > 0.09 {
-        return format!("past {:.0}° (to {degrees:.0}°)", most.to_degrees());
-    }
-    if bend > most + 0.09 {
-        format!("bent, to {degrees:.0}°; it never is yet")
-    } else {
-        format!("bent to {degrees:.0}°")
-    }
-}
-
-/// "a turn of +40° about its length".
-fn turn_words(twist: f64) -> String {
-    format!("a turn of {:+.0}° about its length", twist.to_degrees())
+/// Joint `b` in every training pose.
+fn told(b: usize, trained: &[Vec<JointState>]) -> Vec<BendAndTwist> {
+    trained.iter().map(|pose| pose[b].told).collect()
 }
 
 /// The corners of joint `b`'s trained range: its largest bend with its twist at either end, in the pose that bends it
 /// most.
-fn corners(
-    examples: &Examples,
-    b: usize,
-    trained: &[Vec<JointState>],
-    axes: &[DVec3],
-) -> Vec<(Vec<JointState>, String)> {
-    let Some(most) = trained.iter().max_by(|x, y| x[b].bend.total_cmp(&y[b].bend)) else { return Vec::new() };
-    let low = trained.iter().map(|pose| pose[b].twist).fold(f64::INFINITY, f64::min);
-    let high = trained.iter().map(|pose| pose[b].twist).fold(f64::NEG_INFINITY, f64::max);
+fn corners(b: usize, trained: &[Vec<JointState>], bone: &RestBone) -> Vec<Vec<JointState>> {
+    let by_bend = |x: &&Vec<JointState>, y: &&Vec<JointState>| x[b].told.bend.total_cmp(&y[b].told.bend);
+    let Some(most) = trained.iter().max_by(by_bend) else { return Vec::new() };
+    let twists = || trained.iter().map(|pose| pose[b].told.twist);
+    let (low, high) = (twists().fold(f64::INFINITY, f64::min), twists().fold(f64::NEG_INFINITY, f64::max));
     // A joint that hardly bends or hardly twists has no corners.
-    if most[b].bend < 0.35 || high - low < 0.35 {
+    if most[b].told.bend < 0.35 || high - low < 0.35 {
         return Vec::new();
     }
-    let name = &examples.skeleton().bones()[b].name;
     let corner = |twist: f64| {
         let mut state = most.clone();
-        let rotation = most[b].rotation * DQuat::from_axis_angle(axes[b], twist - most[b].twist);
-        state[b] = split(rotation, axes[b]);
-        (state, format!("{name} bent to {:.0}° with {}", most[b].bend.to_degrees(), turn_words(twist)))
+        let rotation = most[b].rotation * DQuat::from_axis_angle(bone.axis, twist - most[b].told.twist);
+        state[b] = split(rotation, bone);
+        state
     };
     vec![corner(low), corner(high)]
 }
@@ -224,27 +203,12 @@ mod tests {
 
     #[test]
     fn bend_and_twist_come_apart() {
-        let axis = DVec3::Y;
-        let rotation = DQuat::from_rotation_x(1.1) * DQuat::from_rotation_y(-0.4);
-        let state = split(rotation, axis);
+        let bone = RestBone { axis: DVec3::Y, rotation: DMat3::IDENTITY };
+        let told = split(DQuat::from_rotation_x(1.1) * DQuat::from_rotation_y(-0.4), &bone).told;
         // 1e-12: rounding of angles near one.
-        assert!((state.bend - 1.1).abs() < 1e-12, "{state:?}");
-        assert!((state.twist + 0.4).abs() < 1e-12, "{state:?}");
-    }
-
-    #[test]
-    fn a_pose_is_told_by_bend_and_turn() {
-        let state = |bend: f64, twist: f64| JointState {
-            rotation: DQuat::IDENTITY,
-            bend: bend.to_radians(),
-            twist: twist.to_radians(),
-        };
-        let trained = [vec![state(110.0, 0.0)]];
-        let check = |bend, twist, expected| assert_eq!(words("elbow", state(bend, twist), 0, &trained), expected);
-        check(125.0, -40.0, "elbow past 110° (to 125°) with a turn of -40° about its length");
-        check(80.0, 0.0, "elbow bent to 80°");
-        check(0.0, 30.0, "elbow straight with a turn of +30° about its length");
-        assert_eq!(words("knee", state(30.0, 0.0), 0, &[vec![state(0.0, 0.0)]]), "knee bent, to 30°; it never is yet");
+        assert!((told.bend - 1.1).abs() < 1e-12, "{told:?}");
+        assert!((told.twist + 0.4).abs() < 1e-12, "{told:?}");
+        assert!(told.towards.distance(DVec3::Z) < 1e-12, "{told:?}");
     }
 
     #[test]
@@ -254,7 +218,7 @@ mod tests {
         let found = suggest(&arm, &[0, 5, 10], &[1.0, 1.0, 1.0], 3);
         assert!(!found.is_empty());
         assert_eq!(found[0].frame, Some(43), "{found:?}");
-        assert!(found[0].words.contains("forearm") && found[0].words.contains("past"), "{}", found[0].words);
+        assert!(found[0].words.starts_with("elbow (forearm) bent past"), "{}", found[0].words);
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn the_report_has_every_method_and_stands_alone() {
 }
 
 #[test]
-fn a_method_that_fails_is_shown_as_failed_and_the_others_go_on() {
+fn methods_that_fail_are_shown_as_failed() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data bar -o bar.npz");
     // One training pose can be fitted but not left out.
@@ -234,4 +234,29 @@ fn suggestions_name_the_missing_end_of_a_motion() {
     let words = ok(folder.path(), "suggest tube.npz --train 0..30 --json suggest.json");
     assert!(words.contains("upper past"), "{words}");
     assert_eq!(json(folder.path(), "suggest.json")["suggestions"][0]["frame"], 78);
+}
+
+/// The rest pose alone, which rigid binding reproduces: there is no error to compare with, and yet a number and a model.
+#[test]
+fn the_rest_pose_alone_can_be_trained_on() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data bar -o bar.npz");
+    ok(folder.path(), "compare bar.npz -o report --methods as,rr --train 0");
+    let results = json(folder.path(), "report/results.json");
+    for entry in results["methods"].as_array().unwrap() {
+        assert_eq!(entry["status"], "ok", "{entry}");
+        assert!(entry["train"]["ee_percent"].as_f64().is_some(), "{entry}");
+    }
+    ok(folder.path(), "fit bar.npz --train 0 --method as -o as.sinew");
+    ok(folder.path(), "measure as.sinew bar.npz --frames test");
+}
+
+#[test]
+fn what_cannot_be_written_or_read_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data bar -o bar.npz");
+    let error = fails(folder.path(), "compare bar.npz -o bar.npz/report");
+    assert!(error.contains("cannot make the folder") && !error.contains("% EE"), "{error}");
+    assert!(fails(folder.path(), "study nothing.csv").contains("nothing.csv"));
+    assert!(fails(folder.path(), "suggest bar.npz --method nonsense").contains("rr-cv"));
 }

@@ -8,7 +8,7 @@
 use glam::{Affine3A, DAffine3, DMat3, DQuat, DVec3};
 use nalgebra::Matrix3;
 use sinew_io::{GlbJoint, GlbMotion, GlbSkin, GlbTransform, Retargeted};
-use sinew_runtime::{Deformer, Model};
+use sinew_runtime::{Deformer, Evaluator, Model};
 
 use super::all_weights;
 use super::refit::{self, Target, Weights};
@@ -27,9 +27,8 @@ pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) 
         )
     };
     let mut palettes: Vec<Vec<DAffine3>> = Vec::new();
-    let truth = character::play(model, &clip.poses, |evaluator| {
-        palettes.push(evaluator.palette().map(wide).collect());
-    });
+    let keep = |evaluator: &Evaluator<'_>| palettes.push(evaluator.palette().map(wide).collect());
+    let truth: Vec<Vec<DVec3>> = character::play(model, &clip.poses, keep).collect();
     let mesh = character::mesh(&model.character)?;
     let target = Target { mesh: &mesh, frames: &truth, transforms: &palettes, width };
     let weights = refit::prune(&target, &all_weights(&regression.skin))?;

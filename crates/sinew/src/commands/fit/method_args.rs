@@ -61,7 +61,8 @@ impl MethodArgs {
     }
 }
 
-fn method_names() -> clap::builder::PossibleValuesParser {
+/// The names that `--method` takes.
+pub fn method_names() -> clap::builder::PossibleValuesParser {
     let value = |info: &sinew_fit::MethodInfo| clap::builder::PossibleValue::new(info.name).help(info.summary);
     METHODS.iter().map(value).collect::<Vec<_>>().into()
 }

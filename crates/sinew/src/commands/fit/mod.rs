@@ -14,7 +14,7 @@ use sinew_examples::FrameSelection;
 use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Training};
 
-pub use method_args::MethodArgs;
+pub use method_args::{MethodArgs, method_names};
 
 use crate::{Outcome, load, output, predict, progress};
 
@@ -24,7 +24,7 @@ use crate::{Outcome, load, output, predict, progress};
   sinew fit arm.npz --method ssd -o arm.sinew
   sinew fit body.npz --method ssd --influences 8 --train every:2 -o body.sinew")]
 pub struct Args {
-    /// The examples: an examples.npz (see `sinew data`), or files that `sinew pack` takes.
+    /// An examples.npz, or a skeleton's and a mesh's file joined by a plus: rig.fbx+sim.abc.
     examples: PathBuf,
     /// The model to write.
     #[arg(short, long, value_name = "MODEL.sinew")]
