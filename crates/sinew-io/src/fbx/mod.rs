@@ -50,10 +50,12 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
         ..LoadOpts::default()
     };
     let scene = ufbx::load_memory(bytes, options).map_err(|error| {
-        let place = locate::first_fault(bytes).map_or_else(String::new, |place| format!(" ({place})"));
+        let place = locate::first_fault(bytes);
+        let place =
+            place.unwrap_or_else(|| "its records are whole: a number in them, such as an index, is wrong".into());
         let (what, detail) = (error.description.trim(), error.info().trim());
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        FileError::format(path, format!("it is not a readable FBX: {what}{detail}{place}"))
+        FileError::format(path, format!("it is not a readable FBX: {what}{detail} ({place})"))
     })?;
     let mut result = Scene::default();
     let unit = scene.settings.original_unit_meters;
