@@ -24,15 +24,19 @@ pub(super) fn first_fault(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Where the polygons of the file's `mesh`-th mesh are listed, for the beginning of an error.
-pub(super) fn polygons(bytes: &[u8], mesh: usize) -> String {
+/// Where the polygons are listed, in a file whose geometry is wrong.
+pub(super) fn polygons(bytes: &[u8]) -> String {
     const NAME: &[u8] = b"PolygonVertexIndex";
-    let found = bytes.windows(NAME.len()).enumerate().filter(|(_, name)| *name == NAME).nth(mesh);
-    match found {
-        Some((at, _)) if bytes.starts_with(b"Kaydara FBX Binary") => format!("at byte {at}: "),
-        Some((at, _)) => format!("line {}: ", 1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count()),
-        None => String::new(),
-    }
+    let found = bytes.windows(NAME.len()).enumerate().filter(|(_, name)| *name == NAME).map(|(at, _)| at);
+    let binary = bytes.starts_with(b"Kaydara FBX Binary");
+    let line = |at: usize| 1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count();
+    let place = |at: usize| if binary { format!("byte {at}") } else { format!("line {}", line(at)) };
+    // A few lists are enough to look at.
+    let places: Vec<String> = found.take(8).map(place).collect();
+    let places = if places.is_empty() { "no place".into() } else { places.join(", ") };
+    format!(
+        "in its geometry, polygons listed at {places}: a polygon names a vertex that is not there, or a count is wrong"
+    )
 }
 
 /// Walks one record; returns its end, or nothing for the empty record that closes a list.

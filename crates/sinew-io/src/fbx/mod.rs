@@ -50,9 +50,18 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
         ..LoadOpts::default()
     };
     let scene = ufbx::load_memory(bytes, options).map_err(|error| {
-        let place = locate::first_fault(bytes);
-        let place =
-            place.unwrap_or_else(|| "its records are whole: a number in them, such as an index, is wrong".into());
+        // What loads without its geometry has its fault there.
+        let bare = || LoadOpts {
+            ignore_geometry: true,
+            temp_allocator: memory(),
+            result_allocator: memory(),
+            ..LoadOpts::default()
+        };
+        let place = match locate::first_fault(bytes) {
+            Some(place) => place,
+            None if ufbx::load_memory(bytes, bare()).is_ok() => locate::polygons(bytes),
+            None => "its records are whole, so a number in them is wrong".into(),
+        };
         let (what, detail) = (error.description.trim(), error.info().trim());
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         FileError::format(path, format!("it is not a readable FBX: {what}{detail} ({place})"))
@@ -68,11 +77,9 @@ fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Scene, FileError> {
     }
     for node in &scene.nodes {
         if let Some(mesh) = node.mesh.as_ref().filter(|mesh| mesh.num_vertices > 0) {
-            let mesh = read_mesh(node, mesh, &bones).map_err(|what| {
-                let place = locate::polygons(bytes, mesh.element.typed_id as usize);
-                FileError::format(path, format!("{place}`{}`: {what}", node.element.name))
-            })?;
-            result.meshes.push(mesh);
+            let name = &node.element.name;
+            let mesh = read_mesh(node, mesh, &bones);
+            result.meshes.push(mesh.map_err(|what| FileError::format(path, format!("`{name}`: {what}")))?);
         }
     }
     if result.skeletons.is_empty() && result.meshes.is_empty() {
@@ -178,11 +185,7 @@ fn read_mesh(node: &ufbx::Node, mesh: &ufbx::Mesh, bones: &BTreeMap<u32, usize>)
     for face in mesh.faces.iter().filter(|face| face.num_indices >= 3) {
         counts.push(face.num_indices);
         for corner in face.index_begin..face.index_begin + face.num_indices {
-            let vertex = mesh.vertex_indices[corner as usize];
-            if vertex as usize >= rest.len() {
-                return Err(format!("polygon corner {corner} names a vertex beyond the {} of the mesh", rest.len()));
-            }
-            vertices.push(vertex);
+            vertices.push(mesh.vertex_indices[corner as usize]);
             if mesh.vertex_uv.exists {
                 // A texture coordinate that is not there harms no skin.
                 let index = mesh.vertex_uv.indices.get(corner as usize);
