@@ -17,7 +17,7 @@ fn main() {
     let polygons = Polygons { counts: vec![3; 1], vertices: vec![0, 1, 2] };
     let times: Vec<f64> = (0..FRAMES).map(|e| e as f64 / 24.0).collect();
     let surface = Surface { polygons, uvs: None };
-    write_alembic(&path, "large", &surface, &times, &vec![frame; FRAMES]).expect("the file is written");
+    write_alembic(&path, "large", &surface, &times, vec![frame; FRAMES]).expect("the file is written");
     // The best of five: the file is in the system's cache then, for both.
     let best = |run: &dyn Fn() -> f64| {
         let time = || {
