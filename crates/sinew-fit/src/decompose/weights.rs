@@ -12,7 +12,7 @@
 use rayon::prelude::*;
 use sinew_linalg::{Mat, product, transposed_product};
 
-use super::problem::{CHUNK, Motion, PRODUCTS, Problem, Weights, dot};
+use super::problem::{Motion, PRODUCTS, Problem, Weights, dot};
 use crate::solve::few::{FewSolver, Gram};
 
 /// Rounding of a Gram entry relative to the trajectory's energy, from which it is the difference.
@@ -23,6 +23,10 @@ const SMALLEST_WEIGHT: f64 = 1e-3;
 
 /// The largest number of bones a vertex.
 pub(crate) const MOST: usize = 16;
+
+/// Vertices whose Gram matrices are made together: few enough for them to stay in the cache, enough for the products to be
+/// matrix products; fixed, so that nothing depends on the number of threads.
+const CHUNK: usize = 128;
 
 /// How thoroughly to look.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,6 +88,7 @@ pub(crate) fn solve_allowed(
     let solve_one = |(solver, memory): &mut (FewSolver, Vec<f64>), v: usize| {
         let bones = &bones[owner[v]];
         let mut row = vec![(0, 0.0); most];
+        solver.forget();
         let value = solve_vertex(solver, grams.near(problem, v, bones, memory), most, &[], Search::Whole, &mut row);
         row.iter_mut().filter(|entry| entry.1 > 0.0).for_each(|entry| entry.0 = bones[entry.0 as usize] as u32);
         (row, value)
@@ -108,6 +113,7 @@ fn for_each_vertex(
         let mut entries = vec![(0, 0.0); (end - start) * most];
         let mut whole = vec![0.0; grams.bones * grams.bones];
         let chunk = grams.chunk(problem, start, end);
+        solver.forget();
         let errors = (start..end).zip(entries.chunks_mut(most)).map(|(v, row)| {
             chunk.fill(problem, v, &mut whole);
             let gram = Gram { entries: &whole, n: grams.bones, rounding: ROUNDING * problem.energy[v] };

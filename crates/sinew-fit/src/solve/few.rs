@@ -1,8 +1,8 @@
 //! Convex weights with few entries: minimise `wᵀ G w` subject to `w ≥ 0`, `Σ w = 1`, at most K of them not zero.
 //!
 //! The same problem as [`super::simplex`], made for the inner loop of an alternation: it starts from the previous entries,
-//! keeps its memory, and never returns something worse than the best weights over those entries. Two searches, and the
-//! better one wins:
+//! keeps its memory, and never returns something worse than the best weights over those entries. Problems that are much
+//! alike start from the last one's passive set. Two searches, and the better one wins:
 //!
 //! - *whole*: Wolfe's algorithm over all candidates ("Finding the nearest point in a polytope", 1976), then backward
 //!   elimination to K entries;
@@ -21,9 +21,6 @@ const RIDGE: f64 = 1e-9;
 
 /// A candidate enters if its gradient lies below the objective by more than this fraction.
 const ENTRY: f64 = 1e-3;
-
-/// The same in the search from all candidates, which only has to find a good start: later ones would be eliminated again.
-const WHOLE_ENTRY: f64 = 1e-2;
 
 /// The Gram matrix of one problem, (n, n) row by row.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +75,8 @@ pub struct FewSolver {
     /// The gradient `G w` of every candidate, (n).
     gradient: Vec<f64>,
     ridge: f64,
+    /// The passive set of the last search from all candidates; empty at first.
+    last: Support,
 }
 
 impl Default for FewSolver {
@@ -89,7 +88,7 @@ impl Default for FewSolver {
             inverse: [[0.0; CAPACITY]; CAPACITY],
             sums: [0.0; CAPACITY],
         };
-        Self { passive, gradient: Vec::new(), ridge: 0.0 }
+        Self { passive, gradient: Vec::new(), ridge: 0.0, last: Support { count: 0, set: [0; CAPACITY] } }
     }
 }
 
@@ -110,7 +109,12 @@ impl FewSolver {
         }
         self.begin(gram, if start.is_empty() { std::slice::from_ref(&best) } else { start });
         let before = (self.support(), self.value(gram));
+        if start.is_empty() && self.last.count > 0 {
+            let last = self.last;
+            self.begin(gram, last.slice());
+        }
         self.wolfe(gram);
+        self.last = self.support();
         self.eliminate(gram, most);
         let value = self.climb(gram, most);
         if value <= before.1 {
@@ -118,6 +122,12 @@ impl FewSolver {
         }
         self.begin(gram, before.0.slice());
         self.climb(gram, most)
+    }
+
+    /// Forgets the last problem, so that what follows does not depend on it. Between problems that are much alike, such as
+    /// those of neighbouring vertices, the last passive set is a good start.
+    pub fn forget(&mut self) {
+        self.last.count = 0;
     }
 
     /// The best weights over `candidates` only, no more than 16 of them; returns the objective.
@@ -171,8 +181,8 @@ impl FewSolver {
         sum
     }
 
-    /// The candidate with the lowest gradient, if that lies below the objective by more than the fraction `entry` and rounding.
-    fn steepest(&mut self, gram: Gram<'_>, entry: f64) -> Option<usize> {
+    /// The candidate with the lowest gradient, if that lies below the objective by more than [`ENTRY`] of it and rounding.
+    fn steepest(&mut self, gram: Gram<'_>) -> Option<usize> {
         let passive = &self.passive;
         self.gradient.clear();
         self.gradient.resize(gram.n, 0.0);
@@ -186,7 +196,7 @@ impl FewSolver {
         for &i in &passive.set[..passive.count] {
             self.gradient[i] = f64::INFINITY;
         }
-        let mut lowest = level - (entry * level).max(gram.rounding);
+        let mut lowest = level - (ENTRY * level).max(gram.rounding);
         let mut found = None;
         for (i, &g) in self.gradient.iter().enumerate() {
             if g < lowest {
@@ -203,7 +213,7 @@ impl FewSolver {
             if self.passive.count == CAPACITY {
                 return;
             }
-            let Some(entering) = self.steepest(gram, WHOLE_ENTRY) else { return };
+            let Some(entering) = self.steepest(gram) else { return };
             if !self.enter(gram, entering) {
                 return;
             }
@@ -215,7 +225,7 @@ impl FewSolver {
     fn climb(&mut self, gram: Gram<'_>, most: usize) -> f64 {
         let mut value = self.value(gram);
         for _ in 0..2 * most {
-            let Some(entering) = self.steepest(gram, ENTRY) else { break };
+            let Some(entering) = self.steepest(gram) else { break };
             let before = self.support();
             let entered = self.enter(gram, entering);
             if entered {
@@ -328,10 +338,10 @@ impl FewSolver {
     fn settle(&mut self) {
         while self.passive.count > 1 {
             let passive = &mut self.passive;
-            let total: f64 = passive.sums[..passive.count].iter().sum();
+            let inverse = 1.0 / passive.sums[..passive.count].iter().sum::<f64>();
             let (mut step, mut blocking) = (1.0, None);
             for k in 0..passive.count {
-                let t = passive.sums[k] / total;
+                let t = passive.sums[k] * inverse;
                 if !(t > 0.0) {
                     let s = (passive.weight[k] / (passive.weight[k] - t)).max(0.0);
                     if s < step || blocking.is_none() {
@@ -340,7 +350,7 @@ impl FewSolver {
                 }
             }
             for k in 0..passive.count {
-                passive.weight[k] += step * (passive.sums[k] / total - passive.weight[k]);
+                passive.weight[k] += step * (passive.sums[k] * inverse - passive.weight[k]);
             }
             match blocking {
                 Some(k) => self.leave(k),
