@@ -106,10 +106,12 @@ fn worths(problem: &Problem, motion: &Motion, parts: &Parts, touching: &Adjacenc
             if near.len() == 1 {
                 continue;
             }
+            solver.forget();
             let best = solver.solve(grams.near(problem, v, near, memory), INFLUENCES, &[], true);
             let used: Vec<usize> = solver.entries().map(|(k, _)| near[k]).collect();
             for b in used {
                 let without: Vec<usize> = near.iter().copied().filter(|&c| c != b).collect();
+                solver.forget();
                 let error = solver.solve(grams.near(problem, v, &without, memory), INFLUENCES, &[], true);
                 worths[b] += error - best;
             }

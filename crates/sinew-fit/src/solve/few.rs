@@ -95,6 +95,7 @@ impl Default for FewSolver {
 impl FewSolver {
     /// Solves for at most `most` entries and returns the objective; the entries are then in [`FewSolver::entries`].
     /// `start` are the candidates to start from (may be empty); `whole` says whether to search from all candidates too.
+    /// Without a start, the last search's set is one: [`FewSolver::forget`] it if the candidates are others.
     pub fn solve(&mut self, gram: Gram<'_>, most: usize, start: &[usize], whole: bool) -> f64 {
         let best = (0..gram.n).min_by(|&a, &b| gram.at(a, a).total_cmp(&gram.at(b, b))).unwrap_or(0);
         let single = gram.at(best, best);
