@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sinew_examples::Examples;
-use sinew_io::{Loaded, PackOptions};
+use sinew_io::{Finding, Loaded, PackError, PackOptions, Trouble};
 
 /// Whatever `path` holds: an `examples.npz`, one foreign file, or a pair `skeleton+mesh` such as `rig.fbx+sim.abc`.
 /// What was found in foreign files is told on stderr.
@@ -11,7 +11,15 @@ pub fn any(path: &Path) -> anyhow::Result<Loaded> {
     if is_npz(path) {
         return Ok(sinew_io::npz::read(path)?);
     }
-    let packed = sinew_io::pack(&[pair(path)], &PackOptions::default())?;
+    let (skeleton, mesh) = pair(path);
+    let packed = sinew_io::pack(&[(skeleton.clone(), mesh.clone())], &PackOptions::default());
+    let still = |finding: &Finding| finding.trouble == Trouble::Static;
+    let packed = packed.map_err(|error| match &error {
+        PackError::Faults(faults) if skeleton == mesh && faults.iter().any(still) => {
+            anyhow::anyhow!("{error}; if its frames are in another file, name both: {}+sim.abc", path.display())
+        }
+        _ => error.into(),
+    })?;
     for finding in &packed.findings {
         eprintln!("note: {}: {finding}", path.display());
     }
@@ -36,6 +44,12 @@ pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
+/// The file or files that `path` names.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    let (skeleton, mesh) = pair(path);
+    if skeleton == mesh { vec![skeleton] } else { vec![skeleton, mesh] }
+}
+
 /// Examples with a skeleton; a bare mesh sequence is refused with the way out. What is odd is told on stderr.
 pub fn examples(path: &Path) -> anyhow::Result<Examples> {
     match any(path)? {
@@ -46,8 +60,7 @@ pub fn examples(path: &Path) -> anyhow::Result<Examples> {
             Ok(*examples)
         }
         Loaded::Sequence(_) => anyhow::bail!(
-            "{}: there is no skeleton in it; recover one with `sinew recover {} -o examples.npz`",
-            path.display(),
+            "{0}: there is no skeleton in it; name the file that has it, as in rig.fbx+{0}, or recover one with `sinew recover {0} -o examples.npz`",
             path.display()
         ),
     }

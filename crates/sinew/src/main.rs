@@ -54,7 +54,7 @@ fn quieten_readers() {
 }
 
 /// An error and its causes, without a cause that the error before it has told already.
-fn told_once(error: &anyhow::Error) -> String {
+pub(crate) fn told_once(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         match text.as_str() {

@@ -328,7 +328,9 @@ fn report_alignment(
     }
     if chosen.shift != options.offset.unwrap_or(0) {
         let frames = chosen.shift;
-        let what = format!("the mesh's frames are those of the skeleton {frames:+} frames away");
+        let (count, way) = (frames.unsigned_abs(), if frames < 0 { "earlier" } else { "later" });
+        let s = if count == 1 { "" } else { "s" };
+        let what = format!("each frame of the mesh goes with the skeleton's {count} frame{s} {way}");
         push(Trouble::FrameOffset, free_time, what, format!("--offset={frames}"));
     }
 }

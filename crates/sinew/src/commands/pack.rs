@@ -123,7 +123,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     output::line(&format!("{}: {frames} frames of {vertices} vertices{split}", args.output.display()))?;
     let next = match &packed.loaded {
-        Loaded::Examples(_) => format!("sinew fit {} -o model.sinew", args.output.display()),
+        Loaded::Examples(_) => format!("sinew fit {} --method rr --correct -o model.sinew", args.output.display()),
         Loaded::Sequence(_) => format!("there is no skeleton; sinew recover {} -o rigged.npz", args.output.display()),
     };
     eprintln!("next: {next}");

@@ -7,7 +7,7 @@ use sinew_fit::Method;
 
 use super::fit::method_names;
 use crate::compare::contest::leave_one_out;
-use crate::compare::suggest::{Suggestion, suggest};
+use crate::compare::suggest::{COVERED, suggest};
 use crate::{Outcome, load, output};
 
 /// Say which poses would help most if they were added to the training poses next.
@@ -53,11 +53,11 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     output::table(&["", ""], rows.collect())?;
     let suggestions = suggest(&examples, &train, &left_out, args.count);
     if suggestions.is_empty() {
-        output::line("The training poses cover every joint's range to within five degrees.")?;
+        output::line(COVERED)?;
     } else {
         output::line("Poses that would help most, best first:")?;
         for (k, suggestion) in suggestions.iter().enumerate() {
-            output::line(&sentence(k + 1, suggestion))?;
+            output::line(&format!("  {}. {}", k + 1, suggestion.sentence()))?;
         }
     }
     if let Some(path) = &args.json {
@@ -86,12 +86,4 @@ fn left_out_errors(examples: &sinew_examples::Examples, method: &Method, train: 
         100.0 * (sum / predicted.len().max(1) as f64).sqrt() / examples.mesh().diagonal()
     };
     Ok(train.iter().zip(&predicted).map(rms).collect())
-}
-
-fn sentence(number: usize, suggestion: &Suggestion) -> String {
-    let shown = suggestion.frame.map_or(String::new(), |frame| format!(" (as in frame {frame})"));
-    format!(
-        "  {number}. {}{shown}: {:.0}° from the nearest training pose, frame {}",
-        suggestion.words, suggestion.degrees_away, suggestion.nearest
-    )
 }

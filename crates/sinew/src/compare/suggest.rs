@@ -28,6 +28,18 @@ pub struct Suggestion {
     score: f64,
 }
 
+/// What is said when there is nothing to suggest.
+pub const COVERED: &str = "The training poses cover every joint's range to within five degrees.";
+
+impl Suggestion {
+    /// The pose, where it is seen, and how far it is from the training poses.
+    pub fn sentence(&self) -> String {
+        let shown = self.frame.map_or(String::new(), |frame| format!(" (as in frame {frame})"));
+        let Self { words, degrees_away, nearest, .. } = self;
+        format!("{words}{shown}: {degrees_away:.0}° from the nearest training pose, frame {nearest}")
+    }
+}
+
 /// A joint's rotation against rest, in the bone's rest frame.
 #[derive(Debug, Clone, Copy)]
 struct JointState {

@@ -3,16 +3,13 @@
 use std::path::Path;
 
 use glam::{DAffine3, DQuat, DVec3};
-use sinew_examples::datasets::DATASETS;
 use sinew_examples::{Examples, Pose};
 use sinew_fit::correct::{CorrectionParams, Place};
 use sinew_fit::cross_validation::squared_error;
 use sinew_fit::methods::rr::RrParams;
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
 
-fn built_in(name: &str) -> Examples {
-    (DATASETS.iter().find(|set| set.name == name).expect("a built-in set").make)()
-}
+use crate::support::dataset;
 
 fn rr(proxy_bones: Option<usize>, place: Option<Place>) -> Method {
     let rr = Method::RotationalRegression(RrParams { proxy_bones, ..RrParams::default() });
@@ -36,7 +33,7 @@ fn tested(examples: &Examples, method: &Method) -> (Fitted, f64) {
 #[test]
 fn a_correction_is_never_worse_than_none_on_built_in_data() {
     for name in ["bar", "tube-twist", "arm", "shoulder"] {
-        let examples = built_in(name);
+        let examples = dataset(name);
         let (_, plain) = tested(&examples, &rr(None, None));
         for place in [Place::Proxies, Place::Vertices] {
             let (_, corrected) = tested(&examples, &rr(None, Some(place)));
@@ -104,7 +101,7 @@ fn doubled(examples: &Examples, frames: &[usize]) -> Vec<Pose> {
 #[test]
 fn at_twice_the_trained_range_no_vertex_leaves_the_mesh_by_more_than_with_linear_blend_skinning() {
     for name in ["arm", "shoulder"] {
-        let examples = built_in(name);
+        let examples = dataset(name);
         let train = &examples.split().train;
         let training = Training::new(&examples, train).unwrap();
         let poses = doubled(&examples, train);

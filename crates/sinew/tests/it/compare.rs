@@ -1,12 +1,6 @@
 //! `compare`, `study` and `suggest` as a user runs them.
 
-use std::path::Path;
-
-use crate::program::{fails, ok};
-
-fn json(folder: &Path, file: &str) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap()
-}
+use crate::support::{fails, json, ok};
 
 #[test]
 fn the_report_has_every_method_and_stands_alone() {

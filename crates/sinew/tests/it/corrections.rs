@@ -9,7 +9,8 @@ use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
 use sinew_measure::best_rigid_error;
 use sinew_runtime::{Correction, Model};
 
-use super::rivals::{data, error, fitted, method, pose, predicted};
+use super::rivals::{error, fitted};
+use crate::support::{dataset, method, parts, pose, predicted};
 
 fn corrected(name: &str, params: CorrectionParams) -> Method {
     Method::Corrected(Box::new(method(name)), params)
@@ -42,23 +43,14 @@ fn an_exact_correction_meets_the_training_poses_of_every_data_set() {
 }
 
 fn altered(examples: &Examples, change: impl Fn(&mut ExamplesParts)) -> Examples {
-    let mut parts = ExamplesParts {
-        mesh: examples.mesh().clone(),
-        bones: examples.skeleton().bones().to_vec(),
-        poses: (0..examples.frame_count()).map(|e| examples.pose(e).clone()).collect(),
-        frames: (0..examples.frame_count()).map(|e| examples.vertices(e).to_vec()).collect(),
-        split: Some(examples.split().clone()),
-        influences: None,
-        pose_weights: None,
-        fps: examples.fps(),
-    };
+    let mut parts = parts(examples);
     change(&mut parts);
     Examples::new(parts).unwrap()
 }
 
 #[test]
 fn meshes_that_no_joint_tells_apart_are_averaged_and_the_error_left_is_told() {
-    let bar = data("bar");
+    let bar = dataset("bar");
     let (quarter, half) = (bar.split().train[1], bar.split().train[2]);
     let alike = altered(&bar, |parts| parts.poses[half] = parts.poses[quarter].clone());
     let training = Training::new(&alike, &alike.split().train).unwrap();
@@ -73,7 +65,7 @@ fn meshes_that_no_joint_tells_apart_are_averaged_and_the_error_left_is_told() {
 
 #[test]
 fn more_bytes_never_leave_more_error_and_the_budget_holds() {
-    let shoulder = data("shoulder");
+    let shoulder = dataset("shoulder");
     let training = Training::new(&shoulder, &shoulder.split().train).unwrap();
     let rr = Method::RotationalRegression(RrParams { proxy_bones: Some(16), ..RrParams::default() });
     for (beneath, place) in [(method("ssd"), Place::Vertices), (rr, Place::Proxies)] {
@@ -100,7 +92,7 @@ fn more_bytes_never_leave_more_error_and_the_budget_holds() {
 
 #[test]
 fn vertices_without_residual_are_not_stored() {
-    let tube = data("tube-bend");
+    let tube = dataset("tube-bend");
     let (model, plain) = (fitted(&tube, &corrected("ssd", exact())), fitted(&tube, &method("ssd")));
     let Some(Correction::Vertices(correction)) = &model.correction else { panic!("vertices are corrected") };
     let mut stored = vec![false; tube.mesh().vertex_count()];
@@ -133,7 +125,7 @@ fn edge_errors(model: &Model, examples: &Examples, edges: &[(usize, usize, bool)
 #[test]
 fn no_seam_shows_between_regions() {
     for (name, beneath) in [("arm", "rr"), ("shoulder", "rr"), ("shoulder", "ssd"), ("arm", "ssd")] {
-        let examples = data(name);
+        let examples = dataset(name);
         let plain = fitted(&examples, &method(beneath));
         let model = fitted(&examples, &corrected(beneath, CorrectionParams::new(Place::Vertices)));
         // Regions meet where the bone with the largest weight changes.
@@ -152,7 +144,7 @@ fn no_seam_shows_between_regions() {
 #[test]
 fn out_of_range_a_correction_fades_to_nothing_without_a_jump() {
     // Trained to 90°; taken on to 180°.
-    let tube = data("tube-bend");
+    let tube = dataset("tube-bend");
     let plain = fitted(&tube, &method("ssd"));
     let last = *tube.split().train.last().unwrap();
     let rest: Vec<Affine3A> =
@@ -191,7 +183,7 @@ fn out_of_range_a_correction_fades_to_nothing_without_a_jump() {
 
 #[test]
 fn a_correction_of_proxy_bones_predicts_unseen_poses_better() {
-    let shoulder = data("shoulder");
+    let shoulder = dataset("shoulder");
     let test = &shoulder.split().test;
     let [plain, proxies] = ["rr", "rr-cp"].map(|m| error(&fitted(&shoulder, &method(m)), &shoulder, test));
     assert!(proxies < plain, "rr {plain}, corrected {proxies}");

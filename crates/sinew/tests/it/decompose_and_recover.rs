@@ -1,20 +1,8 @@
 //! `sinew decompose` and `sinew recover` as a user runs them, on built-in data and on the horse.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-fn sinew(folder: &Path, words: &str) -> std::process::Output {
-    Command::new(env!("CARGO_BIN_EXE_sinew")).current_dir(folder).args(words.split(' ')).output().unwrap()
-}
-
-fn ok(folder: &Path, words: &str) {
-    let output = sinew(folder, words);
-    assert!(output.status.success(), "sinew {words}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn json(path: PathBuf) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-}
+use crate::support::{json, ok, sinew};
 
 #[test]
 fn files_come_out_the_same_with_one_thread_and_two_and_hold_what_they_say() {
@@ -30,7 +18,7 @@ fn files_come_out_the_same_with_one_thread_and_two_and_hold_what_they_say() {
     // What was written is read again.
     ok(folder.path(), "decompose d.npz --weights-only -o w.npz --json w.json");
     ok(folder.path(), "decompose tube.npz --bones 4 -o d.npz --json d.json");
-    let (weights, both) = (json(folder.path().join("w.json")), json(folder.path().join("d.json")));
+    let (weights, both) = (json(folder.path(), "w.json"), json(folder.path(), "d.json"));
     // 10 %: bones and weights found together, against weights found alone for the same bones, without their history.
     assert!(weights["e_rms"].as_f64().unwrap() < 1.1 * both["e_rms"].as_f64().unwrap() + 0.01);
     for key in ["bones", "e_rms", "cpu_seconds"] {
@@ -46,7 +34,7 @@ fn decomposition_can_start_from_a_recovery() {
     ok(folder.path(), "data arm -o arm.npz");
     let error = |init: &str| {
         ok(folder.path(), &format!("decompose arm.npz --bones 6 --init {init} -o d.npz --json d.json"));
-        let report = json(folder.path().join("d.json"));
+        let report = json(folder.path(), "d.json");
         assert_eq!(report["bones"], 6);
         report["e_rms"].as_f64().unwrap()
     };
@@ -104,7 +92,7 @@ fn the_gallop_is_drawn_better_than_by_its_peers() {
     for (bones, kind, at_most) in [(10, "", 10.5), (20, "", 4.2), (10, " --affine", 5.6), (20, " --affine", 2.8)] {
         let words = format!("decompose {horse} --frames test --bones {bones}{kind} -o g.npz --json g.json");
         ok(folder.path(), &words);
-        let report = json(folder.path().join("g.json"));
+        let report = json(folder.path(), "g.json");
         assert!(report["e_rms"].as_f64().unwrap() <= at_most, "{words}: {report}");
         assert_eq!(report["bones"], bones);
     }
@@ -124,7 +112,7 @@ fn on_the_recovered_horse_the_gallop_orders_the_methods() {
     let error = |method: &str| {
         ok(folder.path(), &format!("fit horse.npz --method {method} -o m.sinew"));
         ok(folder.path(), "measure m.sinew horse.npz --frames test --json m.json");
-        json(folder.path().join("m.json"))["ee_percent"].as_f64().unwrap()
+        json(folder.path(), "m.json")["ee_percent"].as_f64().unwrap()
     };
     let [ssd, space, regression, corrected] = ["ssd", "as", "rr", "rr-cv"].map(error);
     assert!(space < ssd && regression < space && corrected < space, "{ssd} {space} {regression} {corrected}");

@@ -1,42 +1,16 @@
 //! What must hold for every method that there is, and for those that come.
 
 use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
-use sinew_examples::datasets::DATASETS;
-use sinew_examples::{Bone, Examples, ExamplesParts, Mesh, Pose};
+use sinew_examples::{Bone, Examples, Mesh, Pose};
 use sinew_fit::{METHODS, MethodInfo, Quiet, Training, fit};
-use sinew_runtime::{Evaluator, Model};
+use sinew_runtime::Model;
 
-fn bar() -> Examples {
-    (DATASETS.iter().find(|set| set.name == "bar").unwrap().make)()
-}
-
-fn parts(examples: &Examples) -> ExamplesParts {
-    ExamplesParts {
-        mesh: examples.mesh().clone(),
-        bones: examples.skeleton().bones().to_vec(),
-        poses: (0..examples.frame_count()).map(|e| examples.pose(e).clone()).collect(),
-        frames: (0..examples.frame_count()).map(|e| examples.vertices(e).to_vec()).collect(),
-        split: Some(examples.split().clone()),
-        influences: None,
-        pose_weights: None,
-        fps: examples.fps(),
-    }
-}
+use crate::support::{dataset, evaluate, parts, pose};
 
 fn fit_model(info: &MethodInfo, examples: &Examples) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
     let fitted = fit(&training, &(info.default)(), &Quiet);
     fitted.unwrap_or_else(|error| panic!("{} on bar: {error}", info.name)).model
-}
-
-fn pose(examples: &Examples, e: usize) -> Vec<Affine3A> {
-    examples.pose(e).globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect()
-}
-
-fn evaluate(model: &Model, pose: &[Affine3A]) -> Vec<Vec3> {
-    let mut out = vec![[0.0; 3]; model.character.vertex_count()];
-    Evaluator::new(model).positions(pose, &mut out);
-    out.into_iter().map(Vec3::from).collect()
 }
 
 fn largest_distance(a: &[Vec3], b: &[Vec3]) -> f32 {
@@ -45,7 +19,7 @@ fn largest_distance(a: &[Vec3], b: &[Vec3]) -> f32 {
 
 #[test]
 fn moving_the_character_moves_the_result_exactly_the_same_way() {
-    let examples = bar();
+    let examples = dataset("bar");
     let e = examples.split().test[20];
     let motion = Affine3A::from_rotation_translation(glam::Quat::from_rotation_x(2.2), Vec3::new(0.7, -1.0, 2.0));
     for info in METHODS {
@@ -61,7 +35,7 @@ fn moving_the_character_moves_the_result_exactly_the_same_way() {
 
 #[test]
 fn moving_the_whole_data_set_moves_every_result_the_same_way() {
-    let examples = bar();
+    let examples = dataset("bar");
     let motion = DAffine3::from_rotation_translation(
         DQuat::from_euler(glam::EulerRot::XYZ, 0.4, -1.1, 2.0),
         DVec3::new(1.0, 2.0, -0.5),
@@ -96,7 +70,7 @@ fn moving_the_whole_data_set_moves_every_result_the_same_way() {
 
 #[test]
 fn a_fit_sees_training_frames_only() {
-    let examples = bar();
+    let examples = dataset("bar");
     let mut noisy = parts(&examples);
     for &e in &examples.split().test {
         for (v, position) in noisy.frames[e].iter_mut().enumerate() {
@@ -115,7 +89,7 @@ fn a_fit_sees_training_frames_only() {
 
 #[test]
 fn one_thread_and_many_give_the_same_bytes_and_the_file_comes_back() {
-    let examples = bar();
+    let examples = dataset("bar");
     let with = |threads: usize, info: &MethodInfo| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| fit_model(info, &examples).to_bytes())
@@ -130,7 +104,7 @@ fn one_thread_and_many_give_the_same_bytes_and_the_file_comes_back() {
 
 #[test]
 fn linear_blend_and_dual_quaternions_give_the_rest_mesh_for_the_rest_pose() {
-    let examples = bar();
+    let examples = dataset("bar");
     for info in METHODS.iter().filter(|info| ["rigid", "ssd", "dqs"].contains(&info.name)) {
         let model = fit_model(info, &examples);
         let rest: Vec<Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();

@@ -1,12 +1,14 @@
 //! Files of other tools through the program: packed, exported, posed, and read back.
 
 use std::path::Path;
-use std::process::Command;
 
 use sinew_io::{Loaded, read_scene};
 
+use crate::support::{self, fails, sinew};
+
+/// Runs and expects success; gives stderr.
 fn ok(folder: &Path, words: &str) -> String {
-    let run = Command::new(env!("CARGO_BIN_EXE_sinew")).current_dir(folder).args(words.split(' ')).output().unwrap();
+    let run = sinew(folder, words);
     assert!(run.status.success(), "sinew {words}: {}", String::from_utf8_lossy(&run.stderr));
     String::from_utf8_lossy(&run.stderr).into_owned()
 }
@@ -111,4 +113,8 @@ fn a_pair_of_files_is_examples() {
     let told = ok(folder.path(), &format!("pack --skeleton {} --mesh {} -o a.npz", bvh.display(), obj.display()));
     assert!(told.contains("other axes") && told.contains("3 frames match"), "{told}");
     ok(folder.path(), &format!("fit {}+{} --method rigid -o a.sinew", bvh.display(), obj.display()));
+    let both = support::ok(folder.path(), &format!("inspect {}+{}", bvh.display(), obj.display()));
+    assert!(both.contains("obj on ") && both.contains("skeleton.bvh"), "{both}");
+    let half = fails(folder.path(), &format!("fit {} -o a.sinew", obj.display()));
+    assert!(half.contains("rig.fbx+"), "{half}");
 }

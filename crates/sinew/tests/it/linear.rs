@@ -1,42 +1,19 @@
 //! Animation space and multi-weight enveloping: what their papers claim, on the built-in data sets and on real data.
 
-use std::path::Path;
-
-use glam::{Affine3A, DAffine3, DVec3, Vec3};
-use sinew_examples::{Bone, Examples, ExamplesParts, Mesh, Pose, datasets};
+use glam::{DAffine3, DVec3};
+use sinew_examples::{Bone, Examples, ExamplesParts, Mesh, Pose};
 use sinew_fit::methods::animation_space::AsParams;
 use sinew_fit::methods::influence_sets::InfluenceParams;
 use sinew_fit::methods::multi_weight::MweParams;
 use sinew_fit::subdivide::{LoopStep, subdivide, subdivide_skin};
-use sinew_fit::{Fitted, Method, Quiet, Training, fit};
-use sinew_runtime::{Deformer, Evaluator, Model, deform};
+use sinew_fit::{Fitted, Method};
+use sinew_runtime::{Deformer, Model, deform};
 
-pub(crate) fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in data set").make)()
-}
-
-fn fitted(examples: &Examples, method: &Method) -> Fitted {
-    let training = Training::new(examples, &examples.split().train).unwrap();
-    fit(&training, method, &Quiet).unwrap()
-}
-
-fn pose(examples: &Examples, e: usize) -> Vec<Affine3A> {
-    examples.pose(e).globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect()
-}
-
-fn evaluate(model: &Model, pose: &[Affine3A]) -> Vec<Vec3> {
-    let mut out = vec![[0.0; 3]; model.character.vertex_count()];
-    Evaluator::new(model).positions(pose, &mut out);
-    out.into_iter().map(Vec3::from).collect()
-}
-
-fn predicted(model: &Model, examples: &Examples, e: usize) -> Vec<DVec3> {
-    evaluate(model, &pose(examples, e)).into_iter().map(Vec3::as_dvec3).collect()
-}
+use crate::support::{dataset, evaluate, fitted, method, parts, pose, predicted, shared};
 
 /// Enveloping error in percent.
 fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64 {
-    let predicted: Vec<Vec<DVec3>> = frames.iter().map(|&e| predicted(model, examples, e)).collect();
+    let predicted: Vec<Vec<DVec3>> = frames.iter().map(|&e| predicted(model, &pose(examples, e))).collect();
     let truth: Vec<&[DVec3]> = frames.iter().map(|&e| examples.vertices(e)).collect();
     let transforms = |e: &usize| -> Vec<DAffine3> {
         let bones = examples.skeleton().bones().iter();
@@ -52,16 +29,12 @@ pub(crate) fn errors(examples: &Examples, method: &Method) -> (f64, f64) {
     (error(&model, examples, &examples.split().train), error(&model, examples, &examples.split().test))
 }
 
-pub(crate) fn by_name(name: &str) -> Method {
-    Method::by_name(name).unwrap()
-}
-
 #[test]
 fn animation_space_beats_linear_blending_where_joints_bend_and_twist() {
     for (name, factor) in [("tube-bend", 2.0), ("tube-twist", 2.0), ("arm", 2.0), ("shoulder", 1.5)] {
         let examples = dataset(name);
-        let (_, linear) = errors(&examples, &by_name("ssd"));
-        let (_, ours) = errors(&examples, &by_name("as"));
+        let (_, linear) = errors(&examples, &method("ssd"));
+        let (_, ours) = errors(&examples, &method("as"));
         assert!(linear >= factor * ours, "{name}: linear blending {linear:.1} %, animation space {ours:.1} %");
     }
 }
@@ -73,10 +46,10 @@ fn multi_weights_overfit_as_the_comparison_found() {
     let published = Method::MultiWeight(MweParams { constant: false, rest_pose: false, ..MweParams::default() });
     for name in ["bar", "arm"] {
         let examples = dataset(name);
-        let (train, test) = errors(&examples, &by_name("as"));
+        let (train, test) = errors(&examples, &method("as"));
         let (_, published_test) = errors(&examples, &published);
         assert!(published_test > test, "{name}: as published {published_test:.1} %, animation space {test:.1} %");
-        let (constant_train, constant_test) = errors(&examples, &by_name("mwe"));
+        let (constant_train, constant_test) = errors(&examples, &method("mwe"));
         assert!(constant_train < train, "{name}: {constant_train:.2} % against {train:.2} % on the training poses");
         let (ours, theirs) = (test / train, constant_test / constant_train.max(1e-6));
         assert!(theirs > ours, "{name}: test over training error {theirs:.2} against {ours:.2}");
@@ -89,7 +62,7 @@ fn multi_weights_overfit_as_the_comparison_found() {
 #[test]
 fn a_tube_twisted_by_half_a_turn_keeps_its_radius_as_derived() {
     let examples = dataset("tube-twist-180");
-    let model = fitted(&examples, &by_name("as")).model;
+    let model = fitted(&examples, &method("as")).model;
     let rest = examples.mesh().vertices();
     let (low, high) = examples.mesh().bounds();
     // The tube's axis is its longest side; the ring is the vertices nearest to the middle.
@@ -103,7 +76,7 @@ fn a_tube_twisted_by_half_a_turn_keeps_its_radius_as_derived() {
     };
     let whole = radius(rest);
     let ratios: Vec<f64> =
-        (0..examples.frame_count()).map(|e| radius(&predicted(&model, &examples, e)) / whole).collect();
+        (0..examples.frame_count()).map(|e| radius(&predicted(&model, &pose(&examples, e))) / whole).collect();
     let widest = ratios.iter().copied().fold(0.0, f64::max);
     let narrowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     // 3 %: the poses sample the range in steps and the rest pose counts once more at one end.
@@ -114,9 +87,9 @@ fn a_tube_twisted_by_half_a_turn_keeps_its_radius_as_derived() {
 #[test]
 fn linear_blending_is_a_case_of_animation_space_and_that_one_of_multi_weights() {
     let examples = dataset("arm");
-    let linear = fitted(&examples, &by_name("ssd")).model;
+    let linear = fitted(&examples, &method("ssd")).model;
     let space = deform::AnimationSpace::from_linear_blend(&linear.character);
-    let ours = fitted(&examples, &by_name("as")).model;
+    let ours = fitted(&examples, &method("as")).model;
     let Deformer::AnimationSpace(own) = &ours.deformer else { panic!("an animation-space model") };
     let as_weights = |space: &deform::AnimationSpace| {
         Deformer::MultiWeight(deform::MultiWeight::from_animation_space(space, &linear.character))
@@ -141,7 +114,7 @@ fn linear_blending_is_a_case_of_animation_space_and_that_one_of_multi_weights() 
 fn a_subdivided_model_is_the_subdivided_posed_mesh_and_linear_blending_is_not() {
     let examples = dataset("tube-bend");
     for name in ["as", "ssd"] {
-        let model = fitted(&examples, &by_name(name)).model;
+        let model = fitted(&examples, &method(name)).model;
         let fine = subdivide(&model, 2).unwrap();
         let first = LoopStep::new(model.character.vertex_count(), &model.character.triangles);
         let second = LoopStep::new(first.stencils.len(), &first.triangles);
@@ -151,9 +124,9 @@ fn a_subdivided_model_is_the_subdivided_posed_mesh_and_linear_blending_is_not() 
         averaged.deformer = Deformer::LinearBlend(deform::LinearBlend);
         let mut worst_averaged = 0.0_f64;
         for &e in &examples.split().test {
-            let truth = second.apply(&first.apply(&predicted(&model, &examples, e)));
+            let truth = second.apply(&first.apply(&predicted(&model, &pose(&examples, e))));
             let worst = |model: &Model| {
-                let pairs = predicted(model, &examples, e).into_iter().zip(&truth);
+                let pairs = predicted(model, &pose(&examples, e)).into_iter().zip(&truth);
                 pairs.map(|(a, b)| a.distance(*b)).fold(0.0, f64::max)
             };
             let far = worst(&fine);
@@ -164,7 +137,7 @@ fn a_subdivided_model_is_the_subdivided_posed_mesh_and_linear_blending_is_not() 
         // A thousandth of the tube's length: far beyond rounding, and easily seen.
         assert!(worst_averaged > 1e-3 * f64::from(model.character.diagonal()), "{name}: {worst_averaged}");
     }
-    let rotated = fitted(&examples, &by_name("dqs")).model;
+    let rotated = fitted(&examples, &method("dqs")).model;
     assert!(subdivide(&rotated, 1).unwrap_err().to_string().contains("dual-quaternion"));
 }
 
@@ -172,13 +145,13 @@ fn a_subdivided_model_is_the_subdivided_posed_mesh_and_linear_blending_is_not() 
 fn a_painted_map_decides_who_moves_what_and_a_heavy_pose_fits_better() {
     let examples = dataset("arm");
     let bones = examples.skeleton().bone_count();
-    let mut parts = parts_of(&examples);
+    let mut parts = parts(&examples);
     // Bone 0 is painted nowhere, the others everywhere.
     let row: Vec<f32> = (0..bones).map(|b| if b == 0 { 0.0 } else { 1.0 }).collect();
     parts.influences = Some(row.repeat(examples.mesh().vertex_count()));
     let painted = Examples::new(parts).unwrap();
     for name in ["as", "mwe"] {
-        let model = fitted(&painted, &by_name(name)).model;
+        let model = fitted(&painted, &method(name)).model;
         let (joints, used): (&[u16], Vec<bool>) = match &model.deformer {
             Deformer::AnimationSpace(skin) => (&skin.joints, skin.coordinates.iter().map(|p| *p != [0.0; 4]).collect()),
             Deformer::MultiWeight(skin) => (&skin.joints, skin.weights.iter().map(|u| *u != [0.0; 12]).collect()),
@@ -193,19 +166,6 @@ fn a_painted_map_decides_who_moves_what_and_a_heavy_pose_fits_better() {
     let method = Method::AnimationSpace(AsParams { lambda: Some(1e-3), delta: Some(1e-3), ..AsParams::default() });
     let on_pose = |data: &Examples| error(&fitted(data, &method).model, &examples, &train[2..3]);
     assert!(on_pose(&heavy) < on_pose(&examples));
-}
-
-fn parts_of(examples: &Examples) -> ExamplesParts {
-    ExamplesParts {
-        mesh: examples.mesh().clone(),
-        bones: examples.skeleton().bones().to_vec(),
-        poses: (0..examples.frame_count()).map(|e| examples.pose(e).clone()).collect(),
-        frames: (0..examples.frame_count()).map(|e| examples.vertices(e).to_vec()).collect(),
-        split: Some(examples.split().clone()),
-        influences: None,
-        pose_weights: None,
-        fps: examples.fps(),
-    }
 }
 
 #[test]
@@ -264,29 +224,18 @@ fn too_few_poses_give_a_sensible_model_and_a_warning_with_names() {
     for (what, examples, angles, word) in cases {
         let unseen = strip(&[angles]);
         for name in ["as", "mwe"] {
-            let Fitted { model, report } = fitted(&examples, &by_name(name));
+            let Fitted { model, report } = fitted(&examples, &method(name));
             let said = report.warnings.join("\n");
             assert!(said.contains(word), "{name}, {what}: «{said}» does not say {word}");
             // The strip is rigid by parts: plain skinning draws every pose, so a sensible model is never far off. A
             // tenth of the strip's length would be a limb flying off.
-            let positions = predicted(&model, &unseen, 0);
+            let positions = predicted(&model, &pose(&unseen, 0));
             let far = positions.iter().zip(unseen.vertices(0)).map(|(a, b)| a.distance(*b)).fold(0.0, f64::max);
             assert!(far < 0.3, "{name}, {what}: {far} m off in an unseen pose");
         }
     }
-    let exercised = fitted(&strip(&[(0.2, 0.1), (0.7, -0.3), (1.1, 0.5)]), &by_name("ssd"));
+    let exercised = fitted(&strip(&[(0.2, 0.1), (0.7, -0.3), (1.1, 0.5)]), &method("ssd"));
     assert!(exercised.report.warnings.is_empty(), "{:?}", exercised.report.warnings);
-}
-
-/// Examples from the shared data folder, or `None` with a notice where it is absent.
-pub(crate) fn shared(file: &str) -> Option<Examples> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
-    if !path.exists() {
-        eprintln!("SKIPPED: {file} is not there");
-        return None;
-    }
-    let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else { panic!("{file} holds examples") };
-    Some(*examples)
 }
 
 #[test]
@@ -294,7 +243,7 @@ fn real_data_come_out_within_the_stated_errors() {
     for (file, as_limit, mwe_limit) in [("muscle_arm.npz", 37.0, 18.5), ("human.npz", 24.5, 24.5)] {
         let Some(examples) = shared(file) else { continue };
         for (name, limit) in [("as", as_limit), ("mwe", mwe_limit)] {
-            let (_, test) = errors(&examples, &by_name(name));
+            let (_, test) = errors(&examples, &method(name));
             assert!(test <= limit, "{file}, {name}: {test:.1} % on unseen poses, {limit} % expected");
         }
     }

@@ -12,3 +12,4 @@ mod motion;
 mod program;
 mod regression;
 mod rivals;
+mod support;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
 use proptest::prelude::*;
-use sinew_examples::{Examples, Skeleton, datasets};
+use sinew_examples::{Examples, Skeleton};
 use sinew_fit::methods::animation_space::Coordinates;
 use sinew_fit::norm::ranges::RangesOfMotion;
 use sinew_fit::norm::{MotionModel, MotionSamples, PoseNorm};
@@ -14,21 +14,11 @@ use sinew_fit::{Method, Quiet, Training, fit, to_model};
 use sinew_runtime::bounds::{Aabb, Bounds};
 use sinew_runtime::{Evaluator, Model};
 
-use crate::program::{fails, ok};
-
-fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in data set").make)()
-}
+use crate::support::{dataset, evaluate, fails, json, ok};
 
 fn fitted(examples: &Examples, method: &str) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
     fit(&training, &Method::by_name(method).unwrap(), &Quiet).unwrap().model
-}
-
-fn evaluate(model: &Model, pose: &[Affine3A]) -> Vec<Vec3> {
-    let mut out = vec![[0.0; 3]; model.character.vertex_count()];
-    Evaluator::new(model).positions(pose, &mut out);
-    out.into_iter().map(Vec3::from).collect()
 }
 
 /// A sequence of numbers in 0…1 that is the same everywhere.
@@ -217,10 +207,6 @@ fn maps_that_know_the_motion_stretch_least() {
         println!("{name}: rest {rest:.2} %, skeleton {skeleton_only:.2} %, motion {motion:.2} %");
         assert!(motion < rest && motion < skeleton_only, "{name}: {rest:.2}, {skeleton_only:.2}, {motion:.2} %");
     }
-}
-
-fn json(folder: &std::path::Path, file: &str) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap()
 }
 
 #[test]

@@ -1,27 +1,6 @@
 //! The program as a user runs it.
 
-use std::path::Path;
-use std::process::{Command, Output};
-
-pub fn sinew(folder: &Path, words: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sinew")).current_dir(folder).args(words.split(' ')).output().unwrap()
-}
-
-/// Runs and expects success; gives stdout.
-pub fn ok(folder: &Path, words: &str) -> String {
-    let output = sinew(folder, words);
-    assert!(output.status.success(), "sinew {words}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs and expects exit code 2; gives stderr.
-pub fn fails(folder: &Path, words: &str) -> String {
-    let output = sinew(folder, words);
-    assert_eq!(output.status.code(), Some(2), "sinew {words} should have failed");
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert!(!error.contains("panicked"), "{error}");
-    error
-}
+use crate::support::{fails, ok, sinew};
 
 #[test]
 fn data_fit_measure_are_the_same_to_the_byte_with_one_thread_and_two() {

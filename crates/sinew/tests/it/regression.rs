@@ -3,7 +3,8 @@
 use sinew_fit::Method;
 use sinew_fit::methods::rr::RrParams;
 
-use crate::linear::{by_name, dataset, errors, shared};
+use crate::linear::errors;
+use crate::support::{dataset, method, shared};
 
 fn rr(proxies: usize, refined: bool) -> Method {
     let params = RrParams { proxy_bones: Some(proxies), ..RrParams::default() };
@@ -16,10 +17,10 @@ fn rr(proxies: usize, refined: bool) -> Method {
 fn it_beats_linear_blending_on_every_set_and_the_linear_methods_on_bar_and_arm() {
     for name in ["bar", "tube-bend", "tube-twist", "arm", "shoulder"] {
         let examples = dataset(name);
-        let (_, ours) = errors(&examples, &by_name("rr"));
+        let (_, ours) = errors(&examples, &method("rr"));
         let rivals: &[&str] = if ["bar", "arm"].contains(&name) { &["ssd", "as", "mwe"] } else { &["ssd"] };
         for rival in rivals {
-            let (_, theirs) = errors(&examples, &by_name(rival));
+            let (_, theirs) = errors(&examples, &method(rival));
             assert!(ours < theirs, "{name}: rr {ours:.1} %, {rival} {theirs:.1} %");
         }
     }

@@ -1,29 +1,14 @@
 //! The rivals of rotational regression on built-in data: what the papers say of them, and what few poses make of them.
 
-use glam::{Affine3A, DVec3};
-use sinew_examples::datasets::by_name;
 use sinew_examples::{Examples, Split};
 use sinew_fit::methods::eigenskin::EigenSkinParams;
 use sinew_fit::{Method, Quiet, Training, fit};
-use sinew_runtime::{Evaluator, Model};
+use sinew_runtime::Model;
 
-pub(crate) fn data(name: &str) -> Examples {
-    (by_name(name).unwrap().make)()
-}
+use crate::support::{self, dataset, method, pose, predicted};
 
 pub(crate) fn fitted(examples: &Examples, method: &Method) -> Model {
-    let training = Training::new(examples, &examples.split().train).unwrap();
-    fit(&training, method, &Quiet).unwrap().model
-}
-
-pub(crate) fn predicted(model: &Model, pose: &[Affine3A]) -> Vec<DVec3> {
-    let mut out = vec![[0.0; 3]; model.character.vertex_count()];
-    Evaluator::new(model).positions(pose, &mut out);
-    out.into_iter().map(|p| glam::Vec3::from(p).as_dvec3()).collect()
-}
-
-pub(crate) fn pose(examples: &Examples, e: usize) -> Vec<Affine3A> {
-    examples.pose(e).globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect()
+    support::fitted(examples, method).model
 }
 
 /// Root mean square distance to the truth over `frames`, as a fraction of the diagonal.
@@ -36,13 +21,9 @@ pub(crate) fn error(model: &Model, examples: &Examples, frames: &[usize]) -> f64
     (frames.iter().map(squared).sum::<f64>() / count).sqrt() / examples.mesh().diagonal()
 }
 
-pub(crate) fn method(name: &str) -> Method {
-    Method::by_name(name).unwrap()
-}
-
 #[test]
 fn displacements_are_exact_on_the_twisted_bar_and_wrong_between() {
-    let bar = data("bar");
+    let bar = dataset("bar");
     let Split { train, test } = bar.split().clone();
     let (psd, rr) = (fitted(&bar, &method("psd")), fitted(&bar, &method("rr")));
     // 1e-5 of the diagonal: f32 coefficients over a residual of a few percent.
@@ -53,7 +34,7 @@ fn displacements_are_exact_on_the_twisted_bar_and_wrong_between() {
 
 #[test]
 fn eigenskin_with_all_components_is_pose_space_deformation_on_the_bar() {
-    let bar = data("bar");
+    let bar = dataset("bar");
     let all = Method::EigenSkin(EigenSkinParams { energy: 1.0, ..EigenSkinParams::default() });
     let (psd, eigenskin) = (fitted(&bar, &method("psd")), fitted(&bar, &all));
     for &e in &bar.split().test {
@@ -69,12 +50,12 @@ fn half_way_joints_match_the_twist_and_lose_where_a_joint_bends_and_twists() {
     // Wang's thesis (2007), section 6 and figure 6-5: half-way joints model a pure twist perfectly. Joints 22.5° apart at
     // 180° leave a twentieth of what plain skinning does; the bar has three poses and corners, and leaves a little more.
     for (name, part) in [("tube-twist", 0.02), ("tube-twist-180", 0.03), ("bar", 0.05)] {
-        let twist = data(name);
+        let twist = dataset(name);
         let test = twist.split().test.clone();
         let [plain, half_way] = ["ssd", "halfway"].map(|m| error(&fitted(&twist, &method(m)), &twist, &test));
         assert!(half_way < part * plain, "{name}: {half_way} of {plain}");
     }
-    let arm = data("arm");
+    let arm = dataset("arm");
     let test = arm.split().test.clone();
     let [half_way, rr] = ["halfway", "rr"].map(|m| error(&fitted(&arm, &method(m)), &arm, &test));
     // The figure shows the gap without a number; five times is plain to see.
@@ -85,7 +66,7 @@ fn half_way_joints_match_the_twist_and_lose_where_a_joint_bends_and_twists() {
 fn linear_gradients_predict_turns_less_accurately_than_rotational_regression() {
     // Wang's thesis (2007), section 1.1: SCAPE is the nearest relative, and rotations are predicted better in the
     // logarithm than entry by entry. Over half a turn the gap is plain; three times is our measure of that.
-    let bar = data("bar");
+    let bar = dataset("bar");
     let test = bar.split().test.clone();
     let [scape, full, plain] = ["scape", "rr-full", "ssd"].map(|m| error(&fitted(&bar, &method(m)), &bar, &test));
     assert!(scape > 3.0 * full, "scape {scape}, rr-full {full}");
@@ -98,7 +79,7 @@ const RIVALS: [&str; 8] = ["dqs", "psd", "eigenskin", "halfway", "scape", "rr-fu
 
 #[test]
 fn few_and_repeated_poses_give_a_sensible_model_and_a_word() {
-    let bar = data("bar");
+    let bar = dataset("bar");
     let train = bar.split().train.clone();
     let (rest, quarter, half) = (train[0], train[1], train[2]);
     for (frames, word) in [
@@ -129,7 +110,7 @@ fn few_and_repeated_poses_give_a_sensible_model_and_a_word() {
 
 #[test]
 fn a_joint_that_never_moves_is_named_and_does_no_harm() {
-    let arm = data("arm");
+    let arm = dataset("arm");
     // The arm in rest, three times: none of its joints moves.
     let rest = arm.split().train[0];
     let training = Training::new(&arm, &[rest, rest, rest]).unwrap();

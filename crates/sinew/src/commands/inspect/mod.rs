@@ -8,13 +8,14 @@ use sinew_examples::{Examples, MeshSequence, Notice};
 use sinew_io::Loaded;
 use sinew_runtime::Model;
 
-use crate::{Outcome, load, output};
+use crate::{Outcome, load, output, told_once};
 
 /// Say what is in a file, what is wrong with it, and how to mend it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   sinew inspect arm.npz arm.sinew
-  sinew inspect rig.fbx sim.abc          each file, and whether the mesh follows the skeleton")]
+  sinew inspect rig.fbx sim.abc          each file, and whether the mesh follows the skeleton
+  sinew inspect rig.fbx+sim.abc          the same")]
 pub struct Args {
     /// Example files, models, or files of other tools; a skeleton's and a mesh's are also looked at together.
     #[arg(required = true)]
@@ -34,7 +35,8 @@ struct Findings {
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let mut failed = None;
     let mut all = Vec::new();
-    for path in &args.files {
+    let files: Vec<PathBuf> = args.files.iter().flat_map(|path| load::files(path)).collect();
+    for path in &files {
         match inspect(path) {
             Ok(findings) => {
                 output::line(&path.display().to_string())?;
@@ -50,13 +52,14 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
                 }));
             }
             Err(error) => {
-                eprintln!("error: {error:#}");
-                all.push(serde_json::json!({"file": path.display().to_string(), "error": format!("{error:#}")}));
+                let told = told_once(&error);
+                eprintln!("error: {told}");
+                all.push(serde_json::json!({"file": path.display().to_string(), "error": told}));
                 failed = Some(path);
             }
         }
     }
-    let pairs = foreign::pairs(&args.files);
+    let pairs = foreign::pairs(&files);
     for (skeleton, mesh) in &pairs {
         let title = match skeleton == mesh {
             true => format!("{}: its mesh on its skeleton", skeleton.display()),

@@ -18,7 +18,7 @@ pub struct PageOptions {
     pub chosen_frame: Option<usize>,
     /// A budget to advise under.
     pub budget: Option<Budget>,
-    /// Further sections, as HTML: sweeps, suggestions.
+    /// Further sections, as HTML: sweeps.
     pub extra: Vec<String>,
 }
 
@@ -41,6 +41,7 @@ pub fn html(contest: &Contest, options: &PageOptions) -> String {
         sections::pictures(contest, options),
         sections::histograms(contest),
         sections::false_colours(contest, options),
+        sections::next_poses(contest),
     ];
     body.extend(options.extra.iter().cloned());
     body.push(sections::glossary(contest));
@@ -75,8 +76,17 @@ fn header(contest: &Contest, title: &str) -> String {
 fn advice_box(contest: &Contest, options: &PageOptions) -> String {
     let mut words = advice::words(contest);
     words.extend(options.budget.as_ref().map(|budget| advice::under_budget(contest, budget)));
-    let paragraphs: Vec<String> = words.iter().map(|text| format!("<p>{}</p>", escape(text))).collect();
+    let paragraphs: Vec<String> = words.iter().map(|text| format!("<p>{}</p>", with_code(text))).collect();
     format!("<div class=\"advice\">\n{}\n</div>", paragraphs.join("\n"))
+}
+
+/// Text with its `commands` as such.
+fn with_code(text: &str) -> String {
+    let mark = |(k, part): (usize, &str)| match k % 2 {
+        0 => escape(part),
+        _ => format!("<code>{}</code>", escape(part)),
+    };
+    text.split('`').enumerate().map(mark).collect()
 }
 
 /// 29380 as 29,380.
@@ -94,6 +104,11 @@ pub fn thousands(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn commands_are_marked() {
+        assert_eq!(super::with_code("a < b; `sinew fit` does"), "a &lt; b; <code>sinew fit</code> does");
+    }
+
     #[test]
     fn thousands_have_commas() {
         assert_eq!(super::thousands(29_380), "29,380");

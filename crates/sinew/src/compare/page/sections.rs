@@ -7,6 +7,7 @@ use crate::compare::charts::{self, Axis, Bar, Series, escape, series_colour, sho
 use crate::compare::contest::{Contest, Finished, Outcome};
 use crate::compare::evaluate::HISTOGRAM_STEP_PERCENT;
 use crate::compare::pictures;
+use crate::compare::suggest::{self, suggest};
 
 /// The finished methods with their place in the table: (place, name, result).
 fn finished(contest: &Contest) -> Vec<(usize, &str, &Finished)> {
@@ -155,7 +156,7 @@ fn scale_key(end_percent: f64) -> String {
         .collect();
     format!(
         "<div class=\"key\" style=\"background:linear-gradient(to right,{})\"></div>\
-         <div class=\"key-words\"><span>0</span><span>distance from the truth</span><span>{} % of diagonal or more</span></div>",
+         <div class=\"key-words\"><span>on the truth</span><span>off by {} % of the diagonal or more</span></div>",
         stops.join(","),
         short(end_percent)
     )
@@ -202,6 +203,23 @@ pub fn false_colours(contest: &Contest, options: &PageOptions) -> String {
     )
 }
 
+/// Which poses to add to the training poses. Which of those are hard is known from leaving them out, or else from the
+/// error of linear blend skinning on them, which is too stiff to follow each.
+pub fn next_poses(contest: &Contest) -> String {
+    let all = finished(contest);
+    let Some((_, _, judge)) = all.iter().find(|(_, name, _)| *name == "ssd").or(all.first()) else {
+        return String::new();
+    };
+    let hard = if contest.rules.test.is_none() { &judge.test } else { &judge.train };
+    let found = suggest(&contest.examples, &contest.rules.train, &hard.frame_rms_percent, 5);
+    let items: String = found.iter().map(|pose| format!("<li>{}</li>", escape(&pose.sentence()))).collect();
+    let list = if found.is_empty() { format!("<p>{}</p>", suggest::COVERED) } else { format!("<ol>{items}</ol>") };
+    format!(
+        "<h2>Poses to add next</h2>\n{list}\n<p class=\"note\">Far from every training pose, and near those that are hard; \
+         angles count from the rest pose. <code>sinew suggest</code> leaves each training pose out to know which are hard.</p>"
+    )
+}
+
 /// What the measures mean, and every figure of them.
 pub fn glossary(contest: &Contest) -> String {
     let terms = [
@@ -229,7 +247,7 @@ pub fn glossary(contest: &Contest) -> String {
         ("volume", "Mean absolute difference from the true volume, percent."),
     ];
     let list: String = terms.iter().map(|(term, words)| format!("<dt>{term}</dt><dd>{words}</dd>")).collect();
-    let head = "<th>method</th><th>E_RMS</th><th>KG %</th><th>p95 %</th><th>surface %</th><th>Hausdorff %</th><th>spread %</th><th>worst volume %</th><th>STED space</th><th>STED time</th>";
+    let head = "<th>method</th><th>E_RMS</th><th>KG %</th><th>p95 %</th><th>surface %</th><th>Hausdorff %</th><th>spread %</th><th>worst volume %</th><th>STED space × 1000</th><th>STED time × 1000</th>";
     let row = |(_, name, f): &(usize, &str, &Finished)| {
         let d = &f.test.details;
         let cells = [
@@ -240,8 +258,8 @@ pub fn glossary(contest: &Contest) -> String {
             d.hausdorff_percent,
             d.spread_percent,
             d.volume_worst_percent,
-            d.sted_spatial,
-            d.sted_temporal,
+            1e3 * d.sted_spatial,
+            1e3 * d.sted_temporal,
         ];
         let cells: String = cells.iter().map(|v| format!("<td>{v:.3}</td>")).collect();
         format!("<tr><td>{}</td>{cells}</tr>", escape(name))
