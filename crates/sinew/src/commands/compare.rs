@@ -105,6 +105,10 @@ fn rules(examples: &Examples, source: String, args: &Args) -> anyhow::Result<Rul
     } else {
         Some(args.frames.resolve(examples.split(), examples.frame_count())?)
     };
+    let measured = test.as_ref().unwrap_or(&train);
+    if let Some(show) = args.show.filter(|show| !measured.contains(show)) {
+        anyhow::bail!("--show {show} is not one of the {} frames that are measured (see --frames)", measured.len());
+    }
     let jobs = args.jobs.unwrap_or_else(|| contest::default_jobs(examples.mesh().vertex_count(), train.len()));
     Ok(Rules { source, train, test, timing: Duration::from_millis(150), jobs })
 }

@@ -251,6 +251,7 @@ fn what_cannot_be_written_or_read_is_said_at_once() {
     ok(folder.path(), "data bar -o bar.npz");
     let error = fails(folder.path(), "compare bar.npz -o bar.npz/report");
     assert!(error.contains("cannot make the folder") && !error.contains("% EE"), "{error}");
+    assert!(fails(folder.path(), "compare bar.npz -o report --show 999").contains("999"));
     assert!(fails(folder.path(), "study nothing.csv").contains("nothing.csv"));
     assert!(fails(folder.path(), "suggest bar.npz --method nonsense").contains("rr-cv"));
 }
