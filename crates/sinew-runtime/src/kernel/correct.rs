@@ -187,7 +187,7 @@ impl Corrections {
 
     /// Adds the changes to the proxy bones' world transforms; `rotations` are quaternions of F Q_b.
     #[inline(always)]
-    pub fn add<L: Lanes>(&self, s: L, rotations: &[[f32; 4]], room: &mut CorrectionRoom, proxies: &mut [Matrix]) {
+    pub fn add<L: Lanes>(&self, s: L, rotations: &[Row], room: &mut CorrectionRoom, proxies: &mut [Matrix]) {
         if self.poses == 0 {
             return;
         }
@@ -242,7 +242,7 @@ impl Corrections {
 
     /// Distances of every joint to every example, and the fades.
     #[inline(always)]
-    fn see<L: Lanes>(&self, s: L, rotations: &[[f32; 4]], room: &mut CorrectionRoom) {
+    fn see<L: Lanes>(&self, s: L, rotations: &[Row], room: &mut CorrectionRoom) {
         let one = s.splat(1.0);
         let zero = s.splat(0.0);
         let examples = self.examples.chunks_exact(LANES * self.rows);

@@ -77,8 +77,8 @@ struct Predictors {
 /// Memory of the kernel, reused from frame to frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room {
-    /// Quaternions of F Q_b, in eights.
-    rotations: Vec<[f32; 4]>,
+    /// Quaternions of F Q_b in the first four lanes of a row, in eights.
+    rotations: Vec<Row>,
     /// What predictors see of each joint, first eight and the ninth, in eights.
     features: Vec<(Row, f32)>,
     /// What proxies are drawn from: key gradients F D without translation, (G), then the bones' world transforms with
@@ -122,7 +122,7 @@ impl Regression {
     /// Room for it.
     pub fn room(&self) -> Room {
         Room {
-            rotations: vec![[0.0; 4]; LANES * self.turning.len()],
+            rotations: vec![Row::default(); LANES * self.turning.len()],
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
             sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
@@ -219,7 +219,7 @@ impl Kernel for Regress<'_> {
 
 /// `F Q_b` of every bone that predictors look at: the rotation nearest to its world transform, times F̂'s.
 #[inline(always)]
-fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, rotations: &mut [[f32; 4]]) {
+fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, rotations: &mut [Row]) {
     let [x, y, z, w] = Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array();
     let rest: Quaternions<L> = [s.splat(x), s.splat(y), s.splat(z), s.splat(w)];
     for (eight, out) in regression.turning.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
@@ -229,9 +229,9 @@ fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine
             m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
         }
         let [x, y, z, w] = product(s, quaternions(s, m), rest);
-        let [x, y, z, w] = [s.array(x), s.array(y), s.array(z), s.array(w)];
+        let rows = s.transpose([x, y, z, w, x, y, z, w]);
         for l in 0..LANES {
-            out[l] = [x[l], y[l], z[l], w[l]];
+            out[l] = Row(s.array(rows[l]));
         }
     }
 }
@@ -263,7 +263,7 @@ fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
 
 /// `φ(θ̃_b)` of every joint that predictors see.
 #[inline(always)]
-fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[[f32; 4]], features: &mut [(Row, f32)]) {
+fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[Row], features: &mut [(Row, f32)]) {
     for (joints, out) in regression.joints.iter().zip(features.as_chunks_mut::<LANES>().0) {
         let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
         let [x, y, z] = logarithms(s, q, loaded(s, &joints.reference), loaded(s, &joints.direction));
@@ -287,15 +287,13 @@ fn loaded<L: Lanes>(s: L, rows: &[Row; 3]) -> [L::V; 3] {
 
 /// The quaternions in these places.
 #[inline(always)]
-pub(super) fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LANES]) -> Quaternions<L> {
-    let mut lanes = [Row::default(); 4];
+pub(super) fn gathered<L: Lanes>(s: L, rotations: &[Row], places: &[u32; LANES]) -> Quaternions<L> {
+    let mut rows = [s.splat(0.0); LANES];
     for l in 0..LANES {
-        let q = &rotations[places[l] as usize];
-        for k in 0..4 {
-            lanes[k].0[l] = q[k];
-        }
+        rows[l] = s.load(&rotations[places[l] as usize]);
     }
-    [s.load(&lanes[0]), s.load(&lanes[1]), s.load(&lanes[2]), s.load(&lanes[3])]
+    let [x, y, z, w, ..] = s.transpose(rows);
+    [x, y, z, w]
 }
 
 /// `F D = F Q_frame exp(ρ̃) S` of every predictor.
@@ -303,13 +301,12 @@ pub(super) fn gathered<L: Lanes>(s: L, rotations: &[[f32; 4]], places: &[u32; LA
 fn predict<L: Lanes>(
     s: L,
     regression: &Regression,
-    rotations: &[[f32; 4]],
+    rotations: &[Row],
     features: &[(Row, f32)],
     gradients: &mut [Matrix],
 ) {
     for eight in &regression.predictors {
-        let sums = regressed(s, eight, features);
-        let [px, py, pz, xx, yy, zz, xy, xz, yz] = sums;
+        let [px, py, pz, xx, yy, zz, xy, xz, yz] = regressed(s, eight, features);
         let q = product(s, gathered(s, rotations, &eight.frames), exponentials(s, [px, py, pz]));
         let r = matrices(s, q);
         let one = s.splat(1.0);
@@ -343,21 +340,30 @@ fn regressed<L: Lanes>(s: L, eight: &Predictors, features: &[(Row, f32)]) -> [L:
     }
     let used = columns.len() / eight.joints.len().max(1);
     for (places, columns) in eight.joints.iter().zip(columns.chunks_exact(used.max(1))) {
-        let (mut seen, mut last) = ([s.splat(0.0); LANES], Row::default());
-        for l in 0..LANES {
-            let (row, ninth) = &features[places[l] as usize];
-            seen[l] = s.load(row);
-            last.0[l] = *ninth;
-        }
-        let [a, b, c, d, e, f, g, h] = s.transpose(seen);
-        let values = [a, b, c, d, e, f, g, h, s.load(&last)];
+        let values = seen(s, features, places);
         // Three features or all nine, known to the compiler.
         match columns.first_chunk::<FEATURES>() {
             Some(columns) => add(s, columns, values, &mut sums),
-            None => add(s, columns.first_chunk::<3>().expect("three features"), [a, b, c], &mut sums),
+            None => {
+                let [a, b, c, ..] = values;
+                add(s, columns.first_chunk::<3>().expect("three features"), [a, b, c], &mut sums);
+            }
         }
     }
     sums
+}
+
+/// The features of the joints in these places, a row of lanes each.
+#[inline(always)]
+fn seen<L: Lanes>(s: L, features: &[(Row, f32)], places: &[u32; LANES]) -> [L::V; FEATURES] {
+    let (mut rows, mut last) = ([s.splat(0.0); LANES], Row::default());
+    for l in 0..LANES {
+        let (row, ninth) = &features[places[l] as usize];
+        rows[l] = s.load(row);
+        last.0[l] = *ninth;
+    }
+    let [a, b, c, d, e, f, g, h] = s.transpose(rows);
+    [a, b, c, d, e, f, g, h, s.load(&last)]
 }
 
 /// Adds columns times values.

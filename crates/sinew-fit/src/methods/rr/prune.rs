@@ -14,6 +14,7 @@ use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
 use sinew_linalg::Mat;
 
+use super::RrFit;
 use super::reduce::Reduction;
 use super::weights::{Palette, drawing_matrix};
 use crate::Training;
@@ -26,6 +27,33 @@ pub struct PruneReport {
     pub kept: usize,
     /// Blocks that there were.
     pub total: usize,
+}
+
+/// How much of plain skinning's multiply-adds those of c₁ and c₂ may be: rotational regression is to cost at most 1.15
+/// times plain skinning.
+const AFFORDABLE: f64 = 0.15;
+/// What the tolerance is multiplied by, one after the other, while they cost more. Four times as much leaves out a third to
+/// a half of the blocks; past sixteen times the error begins to grow.
+const MORE: [f64; 2] = [4.0, 16.0];
+
+/// The least tolerance, `tolerance` or [`MORE`] times that, whose c₁ and c₂ are affordable (or the last), and what [`prune`]
+/// leaves with it. `gradients` (N)(P).
+pub fn affordable(training: &Training, fit: &RrFit, gradients: &[Vec<DMat3>], tolerance: f64) -> (f64, PruneReport) {
+    let RrFit { palette, weights, reduction, .. } = fit;
+    let tried = |tolerance: f64| {
+        let mut reduction = reduction.clone();
+        (tolerance, prune(training, palette, weights, gradients, &mut reduction, tolerance))
+    };
+    // Twelve multiply-adds an influence; some 42 a block of 4×3 or 4×4.
+    let influences: usize = weights.vertices.iter().map(Vec::len).sum();
+    let budget = AFFORDABLE * (12 * influences) as f64 / 42.0;
+    let mut least = tried(tolerance);
+    for more in MORE {
+        if least.1.kept as f64 > budget {
+            least = tried(more * tolerance);
+        }
+    }
+    least
 }
 
 /// Leaves blocks out of `reduction`, moving no proxy's vertices by more than `tolerance` metres rms. `gradients` (N)(P).
