@@ -226,7 +226,7 @@ fn suggestions_name_the_missing_end_of_a_motion() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data tube-bend -o tube.npz");
     let words = ok(folder.path(), "suggest tube.npz --train 0..30 --json suggest.json");
-    assert!(words.contains("upper past"), "{words}");
+    assert!(words.contains("upper bent past"), "{words}");
     assert_eq!(json(folder.path(), "suggest.json")["suggestions"][0]["frame"], 78);
 }
 

@@ -21,7 +21,8 @@ use crate::{Outcome, load, output, predict, progress};
 /// Learn a skin from examples and write it as a .sinew model.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  sinew fit arm.npz --method ssd -o arm.sinew
+  sinew fit examples.npz --method rr --correct -o character.sinew
+  sinew fit rig.fbx+sim.abc --method rr -o character.sinew
   sinew fit body.npz --method ssd --influences 8 --train every:2 -o body.sinew")]
 pub struct Args {
     /// An examples.npz, or a skeleton's and a mesh's file joined by a plus: rig.fbx+sim.abc.
