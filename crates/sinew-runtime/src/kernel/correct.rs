@@ -1,5 +1,5 @@
-//! A correction of proxy bones in lanes: eight joints, eight example poses or eight numbers of the changes at a time, on the
-//! rotations that rotational regression's kernel has found already. The plain twin is
+//! A correction of proxy bones in lanes: eight example poses or eight numbers of the changes at a time, on the rotations that
+//! rotational regression's kernel has found already. The plain twin is
 //! [`ProxyCorrection`](crate::correction::ProxyCorrection)'s own `pose`.
 //!
 //! A region's changes are blended from what is less to read: from the example poses, `Σ_e κ_e C_e` with
@@ -11,8 +11,7 @@ use glam::{Affine3A, DAffine3, DMat3, DVec3};
 use super::Matrix;
 use super::lanes::{Lanes, Row};
 use super::regress::{LANES, eights, gathered};
-use super::rotation::{from_to, matrices};
-use crate::Character;
+use super::rotation::matrices;
 use crate::correction::{ProxyCorrection, ProxyRegion};
 
 /// A correction laid out for its kernel. N example poses in `rows` eights; the last pose repeats to fill up.
@@ -41,9 +40,8 @@ pub(crate) struct Corrections {
 
 #[derive(Debug, Clone)]
 struct Joints {
-    /// Places in the rotations.
-    own: [u32; LANES],
-    parent: [u32; LANES],
+    /// Places among the joints' rotations.
+    places: [u32; LANES],
     /// The distance at which fading begins, and one over how much farther it ends.
     near: Row,
     rate: Row,
@@ -83,24 +81,21 @@ pub(crate) struct CorrectionRoom {
 }
 
 impl Corrections {
-    /// The bones whose rotations the kernel needs.
-    pub fn turning(c: &ProxyCorrection, parent: impl Fn(u16) -> u16) -> Vec<u16> {
-        let joints = c.space.joints.iter().flat_map(|&b| [b, parent(b)]);
-        joints.chain(c.regions.iter().map(|region| region.bone as u16)).collect()
-    }
-
-    /// Lays `c` out; `place` finds a bone among the rotations, `rest_frame` is F̂.
-    pub fn new(c: &ProxyCorrection, character: &Character, rest_frame: Affine3A, place: impl Fn(u16) -> u32) -> Self {
+    /// Lays `c` out; `bone` finds a bone among the bones' rotations, `joint` among the joints'; `rest_frame` is F̂.
+    pub fn new(
+        c: &ProxyCorrection,
+        rest_frame: Affine3A,
+        bone: impl Fn(u16) -> u32,
+        joint: impl Fn(u16) -> u32,
+    ) -> Self {
         let (space, n) = (&c.space, c.space.poses);
         let rows = n.div_ceil(LANES);
-        let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
         let order: Vec<usize> = (0..space.joints.len()).collect();
         let groups = eights(&order);
-        let joint = |eight: &[usize; LANES]| {
+        let joints = |eight: &[usize; LANES]| {
             let fade = eight.map(|c| space.fade[c].map(f32::sqrt));
             Joints {
-                own: eight.map(|c| place(space.joints[c])),
-                parent: eight.map(|c| place(parent(space.joints[c]))),
+                places: eight.map(|c| joint(space.joints[c])),
                 near: Row(fade.map(|[near, _]| near)),
                 rate: Row(fade.map(|[near, far]| 1.0 / (far - near).max(1e-12))),
             }
@@ -114,11 +109,11 @@ impl Corrections {
         let mut laid = Self {
             poses: n,
             rows,
-            joints: groups.iter().map(joint).collect(),
+            joints: groups.iter().map(joints).collect(),
             joint_count: space.joints.len(),
             examples: examples.collect(),
             peak_rate: space.regions.iter().any(|r| r.peak != 0.0).then_some(space.peak_rate),
-            bones: eights(&c.regions.iter().map(|r| place(r.bone as u16)).collect::<Vec<_>>()),
+            bones: eights(&c.regions.iter().map(|r| bone(r.bone as u16)).collect::<Vec<_>>()),
             regions: Vec::new(),
             pairs: Vec::new(),
             values: Vec::new(),
@@ -185,13 +180,21 @@ impl Corrections {
         }
     }
 
-    /// Adds the changes to the proxy bones' world transforms; `rotations` are quaternions of F Q_b.
+    /// Adds the changes to the proxy bones' world transforms; `rotations` are quaternions of F Q_b, `joints` those of the
+    /// joints, x, y, z, w of eight at a time.
     #[inline(always)]
-    pub fn add<L: Lanes>(&self, s: L, rotations: &[Row], room: &mut CorrectionRoom, proxies: &mut [Matrix]) {
+    pub fn add<L: Lanes>(
+        &self,
+        s: L,
+        rotations: &[Row],
+        joints: &[[Row; 4]],
+        room: &mut CorrectionRoom,
+        proxies: &mut [Matrix],
+    ) {
         if self.poses == 0 {
             return;
         }
-        self.see(s, rotations, room);
+        self.see(s, joints, room);
         self.peaks(s, room);
         for (places, out) in self.bones.iter().zip(room.turns.as_chunks_mut::<LANES>().0) {
             for (k, entry) in matrices(s, gathered(s, rotations, places)).into_iter().enumerate() {
@@ -242,7 +245,7 @@ impl Corrections {
 
     /// Distances of every joint to every example, and the fades.
     #[inline(always)]
-    fn see<L: Lanes>(&self, s: L, rotations: &[Row], room: &mut CorrectionRoom) {
+    fn see<L: Lanes>(&self, s: L, rotations: &[[Row; 4]], room: &mut CorrectionRoom) {
         let one = s.splat(1.0);
         let zero = s.splat(0.0);
         let examples = self.examples.chunks_exact(LANES * self.rows);
@@ -250,11 +253,10 @@ impl Corrections {
         for (((joints, examples), distances), fade) in
             self.joints.iter().zip(examples).zip(distances).zip(&mut room.fades)
         {
-            let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
-            let q = [s.array(q[0]), s.array(q[1]), s.array(q[2]), s.array(q[3])];
             let mut nearest = [zero; LANES];
             for l in 0..LANES {
-                let own = [s.splat(q[0][l]), s.splat(q[1][l]), s.splat(q[2][l]), s.splat(q[3][l])];
+                let (q, lane) = (&rotations[joints.places[l] as usize / LANES], joints.places[l] as usize % LANES);
+                let own = [s.splat(q[0].0[lane]), s.splat(q[1].0[lane]), s.splat(q[2].0[lane]), s.splat(q[3].0[lane])];
                 let mut least = s.splat(f32::MAX);
                 for row in 0..self.rows {
                     let example = &examples[l * self.rows + row];

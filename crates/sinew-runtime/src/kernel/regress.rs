@@ -37,7 +37,7 @@ pub(crate) struct Regression {
     rest_frame: Affine3A,
     /// Bones whose rotation is needed, eight at a time; the last repeats to fill up.
     turning: Vec<[u32; LANES]>,
-    /// Joints that predictors see, eight at a time.
+    /// Joints that predictors or the correction see, eight at a time.
     joints: Vec<Joints>,
     /// Predictors, eight at a time.
     predictors: Vec<Predictors>,
@@ -79,6 +79,8 @@ struct Predictors {
 pub(crate) struct Room {
     /// Quaternions of F Q_b in the first four lanes of a row, in eights.
     rotations: Vec<Row>,
+    /// Quaternions of the joints, x, y, z, w of eight at a time.
+    turns: Vec<[Row; 4]>,
     /// What predictors see of each joint, first eight and the ninth, in eights.
     features: Vec<(Row, f32)>,
     /// What proxies are drawn from: key gradients F D without translation, (G), then the bones' world transforms with
@@ -95,16 +97,17 @@ impl Regression {
         // A proxy that follows its bones exactly has no gradient in c₁, and none need be predicted.
         let used = ascending(d.c1.columns.iter().copied());
         let seen_by = |k: u16| predictors.joints[k as usize * predictors.width..][..predictors.width].iter().copied();
-        let joints = ascending(used.iter().flat_map(|&k| seen_by(k)));
-        let corrected = correction.map(|c| Corrections::turning(c, parent)).unwrap_or_default();
+        let (corrected, regions) = correction.map(|c| (&c.space.joints[..], &c.regions[..])).unwrap_or_default();
+        let joints = ascending(used.iter().flat_map(|&k| seen_by(k)).chain(corrected.iter().copied()));
         let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
         let frames = used.iter().map(|&k| predictors.frames[k as usize]);
-        let turning = ascending(seen.chain(frames).chain(corrected));
+        let turning = ascending(seen.chain(frames).chain(regions.iter().map(|region| region.bone as u16)));
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest);
         Self {
             rest_frame,
-            correction: correction.map(|c| Corrections::new(c, character, rest_frame, |b| place(&turning, b))),
+            correction: correction
+                .map(|c| Corrections::new(c, rest_frame, |b| place(&turning, b), |b| place(&joints, b))),
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
             turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
@@ -123,6 +126,7 @@ impl Regression {
     pub fn room(&self) -> Room {
         Room {
             rotations: vec![Row::default(); LANES * self.turning.len()],
+            turns: vec![[Row::default(); 4]; self.joints.len()],
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
             sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
@@ -206,13 +210,13 @@ impl Kernel for Regress<'_> {
     fn run<L: Lanes>(self, s: L) {
         let Self { regression, room, frame, bones, proxies } = self;
         turn(s, regression, bones, frame, &mut room.rotations);
-        see(s, regression, &room.rotations, &mut room.features);
+        see(s, regression, &room.rotations, &mut room.turns, &mut room.features);
         let (gradients, held) = room.sources.split_at_mut(regression.gradients);
         predict(s, regression, &room.rotations, &room.features, gradients);
         hold(regression, bones, frame, held);
         regression.drawing.draw(s, frame, &room.sources, proxies);
         if let Some(correction) = &regression.correction {
-            correction.add(s, &room.rotations, &mut room.correction, proxies);
+            correction.add(s, &room.rotations, &room.turns, &mut room.correction, proxies);
         }
     }
 }
@@ -261,11 +265,19 @@ fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
     rotation.transpose().to_cols_array()
 }
 
-/// `φ(θ̃_b)` of every joint that predictors see.
+/// The rotation of every joint, and `φ(θ̃_b)`.
 #[inline(always)]
-fn see<L: Lanes>(s: L, regression: &Regression, rotations: &[Row], features: &mut [(Row, f32)]) {
-    for (joints, out) in regression.joints.iter().zip(features.as_chunks_mut::<LANES>().0) {
+fn see<L: Lanes>(
+    s: L,
+    regression: &Regression,
+    rotations: &[Row],
+    turns: &mut [[Row; 4]],
+    features: &mut [(Row, f32)],
+) {
+    let room = turns.iter_mut().zip(features.as_chunks_mut::<LANES>().0);
+    for (joints, (turn, out)) in regression.joints.iter().zip(room) {
         let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
+        *turn = [Row(s.array(q[0])), Row(s.array(q[1])), Row(s.array(q[2])), Row(s.array(q[3]))];
         let [x, y, z] = logarithms(s, q, loaded(s, &joints.reference), loaded(s, &joints.direction));
         let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
         let [sine, _] = half_angle(s, square);
