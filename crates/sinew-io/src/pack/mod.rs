@@ -328,9 +328,9 @@ fn report_alignment(
     }
     if chosen.shift != options.offset.unwrap_or(0) {
         let frames = chosen.shift;
-        let (count, way) = (frames.unsigned_abs(), if frames < 0 { "earlier" } else { "later" });
+        let (count, way) = (frames.unsigned_abs(), if frames < 0 { "after" } else { "before" });
         let s = if count == 1 { "" } else { "s" };
-        let what = format!("each frame of the mesh goes with the skeleton's {count} frame{s} {way}");
+        let what = format!("the mesh's motion comes {count} frame{s} {way} the skeleton's");
         push(Trouble::FrameOffset, free_time, what, format!("--offset={frames}"));
     }
 }
