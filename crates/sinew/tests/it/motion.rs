@@ -48,7 +48,7 @@ fn pose(skeleton: &Skeleton, root: DAffine3, mut turn: impl FnMut(usize) -> DQua
 fn no_vertex_leaves_its_bounds_in_any_pose() {
     let examples = dataset("arm");
     let mut random = Random(1);
-    for method in ["ssd", "as", "rr", "rr-cv"] {
+    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
         let model = fitted(&examples, method);
         let bounds = Bounds::new(&model, 64).unwrap();
         let mut held: Vec<u32> = bounds.blocks.iter().flat_map(|block| block.vertices.iter().copied()).collect();
@@ -95,12 +95,12 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
     let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
     let to_root = to_model::transform(skeleton.rest_root_frame().inverse());
     let mut random = Random(5);
-    for method in ["ssd", "as", "rr", "rr-cv"] {
+    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
         let model = fitted(&examples, method);
-        let bounds = Bounds::new(&model, 64).unwrap();
+        let bounds = Bounds::new(&model, 256).unwrap();
         let boxes = over_ranges(&model, &bounds, skeleton, &ranges).unwrap();
         let mut reached = Aabb::EMPTY;
-        for _ in 0..40 {
+        for _ in 0..200 {
             let turn = |_| {
                 let (z, x) =
                     ((-20.0 + 120.0 * random.next()).to_radians(), (-40.0 + 80.0 * random.next()).to_radians());
@@ -117,10 +117,14 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
         }
         let all = boxes.iter().fold(Aabb::EMPTY, |all, &bound| all.union(bound));
         let ratio = all.diagonal() / reached.diagonal();
-        println!("{method}: {ratio:.2} times what 40 poses reach");
-        // Intervals are wide, and forty poses do not reach the corners of four hinges: five times for a plain chain of
-        // bones. Regression multiplies more of them; a joint that turns about two axes at once is its worst case.
-        let most = if method.starts_with("rr") { 60.0 } else { 6.0 };
+        println!("{method}: {ratio:.2} times what 200 poses reach");
+        // Two hundred poses do not reach the corners of four hinges; a box a few times as long still culls. Displacements of
+        // vertices are sums over example poses, whose kernels are bounded one by one.
+        let most = match method {
+            "ssd" | "as" => 2.0,
+            "rr-cv" => 30.0,
+            _ => 4.0,
+        };
         assert!(ratio < most, "{method}: {ratio:.2}");
     }
 }
