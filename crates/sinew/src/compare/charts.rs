@@ -375,8 +375,7 @@ pub fn bars(title: &str, unit: &str, bars: &[Bar]) -> String {
 /// A small histogram (bars of `step`) with another drawn over it as a line; counts on a logarithmic scale.
 pub fn histogram(title: &str, counts: &[u64], over: Option<&[u64]>, step: f64, colour: &str, unit: &str) -> String {
     let (width, height, left, bottom, top) = (230.0, 130.0, 8.0, 28.0, 16.0);
-    let used = |c: &[u64]| c.iter().rposition(|&n| n > 0).map_or(1, |k| k + 1);
-    let shown = used(counts).max(over.map_or(1, used)).max(4);
+    let shown = counts.len().max(1);
     let most = counts.iter().chain(over.unwrap_or(&[])).copied().max().unwrap_or(1).max(1) as f64;
     let x = |k: usize| left + (width - left - 6.0) * k as f64 / shown as f64;
     let y = |n: u64| {

@@ -166,11 +166,14 @@ fn scale_key(end_percent: f64) -> String {
 pub fn histograms(contest: &Contest) -> String {
     let all = finished(contest);
     let ssd = all.iter().find(|(_, name, _)| *name == "ssd").map(|(_, _, f)| f.test.histogram.as_slice());
+    // One end for all, so that the pictures can be compared.
+    let used = |f: &Finished| f.test.histogram.iter().rposition(|&n| n > 0).map_or(1, |k| k + 1);
+    let end = all.iter().map(|(_, _, f)| used(f)).fold(4, usize::max);
     let figure = |&(index, name, f): &(usize, &str, &Finished)| {
-        let over = ssd.filter(|_| name != "ssd");
+        let over = ssd.filter(|_| name != "ssd").map(|counts| &counts[..end]);
         let svg = charts::histogram(
             name,
-            &f.test.histogram,
+            &f.test.histogram[..end],
             over,
             HISTOGRAM_STEP_PERCENT,
             series_colour(index),
