@@ -26,18 +26,41 @@ pub struct Fold {
     pub held_out: Vec<usize>,
 }
 
-/// The folds over `poses` poses; none if there are fewer than two, for then nothing can be held out.
+/// The folds over poses that come from the examples `sources` (N): poses of one example are held out together. None if
+/// there are fewer than two examples, for then nothing can be held out.
 #[must_use]
-pub fn folds(poses: usize) -> Vec<Fold> {
-    if poses < 2 {
+pub fn folds(sources: &[usize]) -> Vec<Fold> {
+    let examples = together(sources);
+    if examples.len() < 2 {
         return Vec::new();
     }
-    let (count, run) = if poses <= LEAVE_ONE_OUT_LIMIT { (poses, 1) } else { (FOLDS, poses.div_ceil(2 * FOLDS)) };
-    let fold = |k: usize| Fold {
-        fit: (0..poses).filter(|e| e / run % count != k).collect(),
-        held_out: (0..poses).filter(|e| e / run % count == k).collect(),
+    let (count, run) = match examples.len() {
+        few if few <= LEAVE_ONE_OUT_LIMIT => (few, 1),
+        many => (FOLDS, many.div_ceil(2 * FOLDS)),
     };
+    let poses = |chosen: &dyn Fn(usize) -> bool| {
+        let mut poses: Vec<usize> =
+            (0..examples.len()).filter(|&g| chosen(g)).flat_map(|g| examples[g].iter().copied()).collect();
+        poses.sort_unstable();
+        poses
+    };
+    let fold = |k: usize| Fold { fit: poses(&|g| g / run % count != k), held_out: poses(&|g| g / run % count == k) };
     (0..count).map(fold).collect()
+}
+
+/// The poses of each example, the examples in the order of their first poses.
+#[must_use]
+pub fn together(sources: &[usize]) -> Vec<Vec<usize>> {
+    let mut examples: Vec<Vec<usize>> = Vec::new();
+    let mut index = std::collections::BTreeMap::new();
+    for (pose, source) in sources.iter().enumerate() {
+        let example = *index.entry(source).or_insert(examples.len());
+        if example == examples.len() {
+            examples.push(Vec::new());
+        }
+        examples[example].push(pose);
+    }
+    examples
 }
 
 /// What cross-validation found.
@@ -57,7 +80,7 @@ pub fn choose(
     candidates: usize,
     score: impl Fn(&Training, &Training) -> Result<Vec<f64>, FitError> + Sync,
 ) -> Result<Choice, FitError> {
-    let folds = folds(training.pose_count());
+    let folds = folds(&training.sources);
     if candidates < 2 || folds.is_empty() {
         return Ok(Choice { best: 0, squared_errors: Vec::new() });
     }
@@ -98,7 +121,7 @@ mod tests {
     #[test]
     fn every_pose_is_held_out_exactly_once() {
         for poses in 2..400 {
-            let folds = folds(poses);
+            let folds = folds(&(0..poses).collect::<Vec<_>>());
             assert_eq!(folds.len(), if poses <= LEAVE_ONE_OUT_LIMIT { poses } else { FOLDS });
             let mut seen = vec![0; poses];
             for fold in &folds {
@@ -109,7 +132,19 @@ mod tests {
             }
             assert!(seen.iter().all(|&count| count == 1));
         }
-        assert!(folds(0).is_empty() && folds(1).is_empty());
+        assert!(folds(&[]).is_empty() && folds(&[0]).is_empty());
+    }
+
+    #[test]
+    fn a_pose_and_its_image_are_held_out_together() {
+        for poses in 2..60 {
+            let sources: Vec<usize> = (0..poses).chain(0..poses).collect();
+            for fold in folds(&sources) {
+                let fitted: Vec<usize> = fold.fit.iter().map(|&e| sources[e]).collect();
+                assert!(fold.held_out.iter().all(|&e| !fitted.contains(&sources[e])));
+            }
+            assert!(folds(&vec![7; poses]).is_empty(), "one example seen often is still one");
+        }
     }
 
     #[test]

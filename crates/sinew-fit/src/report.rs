@@ -16,6 +16,8 @@ pub struct Fitted {
 pub struct FitReport {
     /// What the fit chose or found, as (name, words) in order: "influences", "proxy bones", "lambda".
     pub findings: Vec<(String, String)>,
+    /// The enveloping error (a fraction, not percent) to expect on unseen poses, if the fit left poses out to tell.
+    pub expected: Option<f64>,
     /// The summed squared error of left-out training poses after an emulated correction, if one was foreseen.
     pub left_out_corrected: Option<f64>,
     /// The refinement's ridge that is best without a correction, if one was foreseen and asks for another.

@@ -81,6 +81,7 @@ fn restrict(training: &Training, kept: &[usize]) -> Option<Training> {
         transforms: training.transforms.clone(),
         vertices: training.vertices.iter().map(|frame| pick(frame)).collect(),
         pose_weights: training.pose_weights.clone(),
+        sources: training.sources.clone(),
         influences: training.influences.as_ref().map(|map| map.of_vertices(kept)),
         fps: training.fps,
         diagonal: training.diagonal,

@@ -18,6 +18,9 @@ pub struct Training {
     pub vertices: Vec<Vec<DVec3>>,
     /// How much each pose counts in a sum of squares, (N); their mean is one.
     pub pose_weights: Vec<f64>,
+    /// The example that each pose comes from, (N): a pose and its mirror image come from the same one, and whoever leaves
+    /// one of them out leaves both out.
+    pub sources: Vec<usize>,
     /// Painted influences.
     pub influences: Option<InfluenceMap>,
     /// Frames a second of the source.
@@ -56,6 +59,7 @@ impl Training {
             transforms: chosen.iter().map(|&e| relative(e)).collect(),
             vertices: chosen.iter().map(|&e| in_root(e)).collect(),
             pose_weights: chosen.iter().map(|&e| weight(e) / mean).collect(),
+            sources: (0..chosen.len()).collect(),
             influences: examples.influences().cloned(),
             fps: examples.fps(),
             mesh: mesh.clone(),
@@ -88,6 +92,7 @@ impl Training {
             transforms: keep.iter().map(|&e| self.transforms[e].clone()).collect(),
             vertices: keep.iter().map(|&e| self.vertices[e].clone()).collect(),
             pose_weights: keep.iter().map(|&e| self.pose_weights[e]).collect(),
+            sources: keep.iter().map(|&e| self.sources[e]).collect(),
             mesh: self.mesh.clone(),
             skeleton: self.skeleton.clone(),
             rest: self.rest.clone(),

@@ -4,14 +4,18 @@
 //! the prediction is `κ(q)ᵀ A Y`, `A = (K + Λ)⁻¹`. The targets enter everything below through their Gram matrix
 //! `G = Y Yᵀ` (N, N) alone, so that a kernel is judged in O(N³) however many outputs it has:
 //!
-//! - leaving pose i out and predicting it gives the error `[A Y]_i / A_ii` (closed form), squared `[A G A]_ii / A_ii²`;
-//! - the same prediction has the variance `1 / A_ii` up to the outputs' scale; with that scale profiled out, the log
-//!   probability of all poses, each predicted from the others, is per output and up to constants
-//!   `−½ (N ln Σ_i [A G A]_ii / A_ii − Σ_i ln A_ii)` (Rasmussen and Williams, "Gaussian processes for machine learning",
-//!   2006, §5.4.2). It weighs a pose's error by how far the pose is from the others: a stray pose that nothing could
-//!   predict does not decide the width.
+//! - leaving the poses g of one example out (a pose, or a pose and its mirror image) and predicting them gives the errors
+//!   `A_gg⁻¹ [A Y]_g` (closed form), with the Gram matrix `A_gg⁻¹ [A G A]_gg A_gg⁻¹`;
+//! - the same prediction has the variance `A_gg⁻¹` up to the outputs' scale; with that scale profiled out, the log
+//!   probability of all examples, each predicted from the others, is per output and up to constants
+//!   `−½ (N ln Σ_g tr(A_gg⁻¹ [A G A]_gg) − Σ_g ln det A_gg)` (Rasmussen and Williams, "Gaussian processes for machine
+//!   learning", 2006, §5.4.2). It weighs a pose's error by how far the pose is from the others: a stray pose that nothing
+//!   could predict does not decide the width.
+
+use nalgebra::DMatrix;
 
 use super::poses::PoseTable;
+use crate::cross_validation::together;
 
 /// The kernel of a region: `constant + product · Π_j f_j + additive · mean_j f_j + peak · ν`,
 /// `f_j = 1/(1 + d_j²/(2 s_j²))`, `ν` the narrow one of [`PoseTable::peaks`].
@@ -77,29 +81,46 @@ impl Ridge {
         Some(Self { n, inverse: invert(matrix, n)? })
     }
 
-    /// The squared error of each pose when it is left out, (N).
+    /// The squared error of each pose when its example is left out, (N); `sources` (N) says which poses are of the same
+    /// example.
     #[must_use]
-    pub fn left_out(&self, gram: &[f64]) -> Vec<f64> {
-        let (n, a) = (self.n, &self.inverse);
-        (0..n)
-            .map(|i| {
-                let row = &a[i * n..(i + 1) * n];
-                let quadratic: f64 = (0..n)
-                    .map(|j| row[j] * gram[j * n..(j + 1) * n].iter().zip(row).map(|(g, r)| g * r).sum::<f64>())
-                    .sum();
-                quadratic / (row[i] * row[i])
-            })
-            .collect()
+    pub fn left_out(&self, gram: &[f64], sources: &[usize]) -> Vec<f64> {
+        let mut errors = vec![0.0; self.n];
+        for poses in together(sources) {
+            let (precision, pulled) = self.of_example(gram, &poses);
+            let errors_gram = precision.try_inverse().map(|inverse| &inverse * pulled * &inverse);
+            for (k, &e) in poses.iter().enumerate() {
+                errors[e] = errors_gram.as_ref().map_or(f64::INFINITY, |gram| gram[(k, k)]);
+            }
+        }
+        errors
     }
 
-    /// `N ln Σ_i [A G A]_ii / A_ii − Σ_i ln A_ii`: twice the negative log probability an output; less is better.
+    /// `N ln Σ_g tr(A_gg⁻¹ [A G A]_gg) − Σ_g ln det A_gg`: twice the negative log probability an output; less is better.
     #[must_use]
-    pub fn surprise(&self, gram: &[f64]) -> f64 {
-        let n = self.n;
-        let left_out = self.left_out(gram);
-        let scale: f64 = (0..n).map(|i| left_out[i] * self.inverse[i * n + i]).sum();
-        let spread: f64 = (0..n).map(|i| self.inverse[i * n + i].ln()).sum();
-        n as f64 * scale.max(f64::MIN_POSITIVE).ln() - spread
+    pub fn surprise(&self, gram: &[f64], sources: &[usize]) -> f64 {
+        let (mut scale, mut spread) = (0.0, 0.0);
+        for poses in together(sources) {
+            let (precision, pulled) = self.of_example(gram, &poses);
+            let Some(factor) = precision.cholesky() else { return f64::INFINITY };
+            scale += factor.solve(&pulled).trace();
+            spread += factor.ln_determinant();
+        }
+        self.n as f64 * f64::max(scale, f64::MIN_POSITIVE).ln() - spread
+    }
+
+    /// `A_gg` and `[A G A]_gg` for the poses g of one example.
+    fn of_example(&self, gram: &[f64], poses: &[usize]) -> (DMatrix<f64>, DMatrix<f64>) {
+        let (n, a) = (self.n, &self.inverse);
+        let row = |e: usize| &a[e * n..(e + 1) * n];
+        let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+        let pulled: Vec<Vec<f64>> =
+            poses.iter().map(|&i| (0..n).map(|j| dot(&gram[j * n..(j + 1) * n], row(i))).collect()).collect();
+        let size = poses.len();
+        (
+            DMatrix::from_fn(size, size, |i, j| row(poses[i])[poses[j]]),
+            DMatrix::from_fn(size, size, |i, j| dot(&pulled[i], row(poses[j]))),
+        )
     }
 }
 
@@ -170,24 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_form_leaves_one_out() {
+    fn the_closed_form_leaves_an_example_out() {
         let n = 7;
         let (matrix, y): (_, Vec<f64>) = (kernel_matrix(n), (0..n).map(|i| (i as f64 * 1.7).sin()).collect());
         let weights: Vec<f64> = (0..n).map(|i| 0.5 + i as f64 * 0.2).collect();
         let gram: Vec<f64> = (0..n * n).map(|k| y[k / n] * y[k % n]).collect();
-        let closed = Ridge::new(&matrix, 0.05, &weights).unwrap().left_out(&gram);
-        for i in 0..n {
-            let kept: Vec<usize> = (0..n).filter(|&e| e != i).collect();
-            let small: Vec<f64> =
-                kept.iter().flat_map(|&a| kept.iter().map(move |&b| (a, b))).map(|(a, b)| matrix[a * n + b]).collect();
-            let small_weights: Vec<f64> = kept.iter().map(|&e| weights[e]).collect();
-            let inverse = Ridge::new(&small, 0.05, &small_weights).unwrap().inverse;
-            let m = n - 1;
-            let predicted: f64 = (0..m)
-                .map(|a| matrix[i * n + kept[a]] * (0..m).map(|b| inverse[a * m + b] * y[kept[b]]).sum::<f64>())
-                .sum();
-            // 1e-10: two ways to the same number, each rounding at 1e-16 times condition numbers below 1e3.
-            assert!((closed[i] - (predicted - y[i]).powi(2)).abs() < 1e-10);
+        // Every pose by itself, and poses 1 and 5 of one example.
+        for sources in [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 1, 6]] {
+            let closed = Ridge::new(&matrix, 0.05, &weights).unwrap().left_out(&gram, &sources);
+            for i in 0..n {
+                let kept: Vec<usize> = (0..n).filter(|&e| sources[e] != sources[i]).collect();
+                let m = kept.len();
+                let small: Vec<f64> = (0..m * m).map(|k| matrix[kept[k / m] * n + kept[k % m]]).collect();
+                let small_weights: Vec<f64> = kept.iter().map(|&e| weights[e]).collect();
+                let inverse = Ridge::new(&small, 0.05, &small_weights).unwrap().inverse;
+                let predicted: f64 = (0..m)
+                    .map(|a| matrix[i * n + kept[a]] * (0..m).map(|b| inverse[a * m + b] * y[kept[b]]).sum::<f64>())
+                    .sum();
+                // 1e-10: two ways to the same number, each rounding at 1e-16 times condition numbers below 1e3.
+                assert!((closed[i] - (predicted - y[i]).powi(2)).abs() < 1e-10);
+            }
         }
     }
 }

@@ -155,7 +155,9 @@ fn tell_errors(training: &Training, model: &sinew_runtime::Model, report: &mut F
     let percent = |squared: f64| format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt());
     report.found("training error, corrected", percent(train));
     report.found("error on left-out training poses, corrected", percent(left_out));
-    report.found("expected on unseen poses, corrected", percent(describe::expected_error(train, left_out)));
+    let expected = describe::expected_error(train, left_out);
+    report.found("expected on unseen poses, corrected", percent(expected));
+    report.expected = Some((expected / rigid).sqrt());
 }
 
 /// Reports what the regressions see and how well they predict.

@@ -18,6 +18,8 @@ pub struct PoseTable {
     pub with_rest: bool,
     /// How much each pose counts, (N).
     pub weights: Vec<f64>,
+    /// The example that each pose comes from, (N), as [`Training::sources`].
+    pub sources: Vec<usize>,
     /// The bones whose joints move, (C).
     pub joints: Vec<usize>,
     /// Their rotations `Q_parentᵀ Q_b`, (C)(N).
@@ -38,6 +40,7 @@ impl PoseTable {
             poses: bones.len() + usize::from(with_rest),
             with_rest,
             weights: training.pose_weights.clone(),
+            sources: training.sources.clone(),
             joints: Vec::new(),
             rotations: Vec::new(),
             distances: Vec::new(),
@@ -45,6 +48,7 @@ impl PoseTable {
         };
         if with_rest {
             table.weights.push(1.0);
+            table.sources.push(training.sources.iter().max().map_or(0, |last| last + 1));
         }
         for b in (0..training.bone_count()).filter(|&b| b != skeleton.root()) {
             let relative = |pose: &Vec<glam::DMat3>| pose[skeleton.parent(b)].transpose() * pose[b];

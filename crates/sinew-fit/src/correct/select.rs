@@ -100,7 +100,8 @@ fn better(a: Candidate, b: Candidate) -> Candidate {
 
 fn scored(search: &Search, gram: &[f64], widths: Vec<Option<f64>>, lambda: f64) -> Candidate {
     let matrix = kernel(search, &widths).matrix(search.table);
-    let score = Ridge::new(&matrix, lambda, &search.table.weights).map_or(f64::INFINITY, |r| r.surprise(gram));
+    let score = Ridge::new(&matrix, lambda, &search.table.weights)
+        .map_or(f64::INFINITY, |r| r.surprise(gram, &search.table.sources));
     Candidate { widths, lambda, score }
 }
 
@@ -120,7 +121,7 @@ fn finish(search: &Search, gram: &[f64], best: &Candidate) -> Chosen {
     let mut lambda = best.lambda;
     let judged = Ridge::new(&kernel.matrix(search.table), lambda, &search.table.weights);
     let left_out = judged.as_ref().map_or(f64::INFINITY, |ridge| {
-        let errors = ridge.left_out(gram);
+        let errors = ridge.left_out(gram, &search.table.sources);
         (0..search.table.training_poses()).map(|e| search.table.weights[e] * errors[e]).sum()
     });
     if search.exact {

@@ -141,6 +141,7 @@ fn with_rest_pose(training: &Training, params: &AsParams) -> Training {
         examples.transforms.push(vec![glam::DAffine3::IDENTITY; training.bone_count()]);
         examples.vertices.push(training.rest.clone());
         examples.pose_weights.push(1.0);
+        examples.sources.push(training.sources.iter().max().map_or(0, |last| last + 1));
     }
     examples
 }

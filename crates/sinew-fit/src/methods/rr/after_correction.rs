@@ -106,11 +106,12 @@ impl<'a> Emulation<'a> {
         };
         let gram: Vec<f64> = (0..n * n).map(|k| product(k / n, k % n)).collect();
         let weights: Vec<f64> = fit.iter().map(|&e| self.table.weights[e]).collect();
+        let sources: Vec<usize> = fit.iter().map(|&e| self.table.sources[e]).collect();
         let mut best: Option<(f64, &'r Vec<f64>, Ridge)> = None;
         for kernel in &region.kernels {
             let seen: Vec<f64> = (0..n * n).map(|k| kernel[fit[k / n] * self.table.poses + fit[k % n]]).collect();
             for ridge in RIDGES.iter().filter_map(|&lambda| Ridge::new(&seen, lambda, &weights)) {
-                let score = ridge.surprise(&gram);
+                let score = ridge.surprise(&gram, &sources);
                 if best.as_ref().is_none_or(|(least, ..)| score < *least) {
                     best = Some((score, kernel, ridge));
                 }

@@ -51,7 +51,7 @@ pub fn refinement_ridge(
     params: &RefineParams,
     to_be_corrected: bool,
 ) -> RidgeChoice {
-    let folds = folds(training.pose_count());
+    let folds = folds(&training.sources);
     if folds.is_empty() || home_bones.is_empty() {
         let ridge = params.ridge.unwrap_or(RIDGES[0]);
         return RidgeChoice { ridge, squared_error: None, corrected: None, uncorrected_ridge: ridge, stacked: false };

@@ -50,6 +50,7 @@ pub(super) fn describe(
         report.found("error on left-out training poses", enveloping(squared));
         let expected = expected_error(errors.iter().sum(), squared);
         report.found("expected on unseen poses", enveloping(expected));
+        report.expected = (rigid > 0.0).then(|| (expected / rigid).sqrt());
     }
     report.found("near-rigid vertices", format!("{} of {}", prepared.near_rigid.count(), training.vertex_count()));
     report.found("error remains at", remaining(training, skin, &errors));

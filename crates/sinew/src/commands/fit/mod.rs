@@ -74,9 +74,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         Mirror::On => MirrorChoice::On,
         Mirror::Off => MirrorChoice::Off,
     };
-    let (training, mirrored) =
-        mirror::apply(training, mirror, &method).with_context(|| args.examples.display().to_string())?;
-    let Fitted { mut model, mut report } = sinew_fit::fit(&training, &method, &bars)
+    let (Fitted { mut model, mut report }, mirrored) = mirror::fit(&training, mirror, &method, &bars)
         .with_context(|| format!("{}: the fit of `{}` failed", args.examples.display(), method.name()))?;
     bars.finish();
     if mirror != MirrorChoice::Off {

@@ -4,27 +4,25 @@
 //! onto a point of the surface, given by a triangle and barycentric weights, so that meshes which are only nearly symmetric
 //! work too. With M the reflection, in the root's frame,
 //!
-//!   T'_b = M T_σ(b) M,    y'_v = M Σ_i β_vi (y_i + D_i M r_v),    r_v = v̂ − M Σ_i β_vi v̂_i
+//!   T'_b = M T_σ(b) M,    y'_v = M Σ_i β_vi (y_i + D_i (½ (p_v − v̂_i) + M r_v)),    p_v = Σ_i β_vi v̂_i,   r_v = v̂ − M p_v
 //!
-//! r is the rest mesh's own asymmetry, D_i the surface's mean gradient around vertex i, which turns and stretches it.
+//! r is the rest mesh's own asymmetry, D_i the surface's mean gradient around vertex i, which turns and stretches it. Where
+//! the surface bends, interpolation between the corners errs as much to one side as going on from each corner along its
+//! gradient errs to the other: hence half of each, which is exact to second order. [`judge`] decides for `auto`.
+
+mod judge;
 
 use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
 
-use crate::cross_validation::{folds, squared_error};
 use crate::geometry::gradient::RestTriangles;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::RrParams;
-use crate::methods::rr::refine::RefineParams;
-use crate::{FitError, Method, Quiet, Training, fit, predict};
-
-/// Folds that `auto` judges by: two say whether the images help, and the judgement costs four quick fits.
-const JUDGING_FOLDS: usize = 2;
+use crate::{FitError, Fitted, Method, Progress, Training};
 
 /// Whether to use mirror images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MirrorChoice {
-    /// If the character is symmetric and the images help to predict left-out poses.
+    /// If the character is symmetric and less error is to be expected with the images.
     Auto,
     /// Yes; an error if the character is not symmetric.
     On,
@@ -33,66 +31,27 @@ pub enum MirrorChoice {
     Off,
 }
 
-/// The poses to fit `method` to, and what to tell the user.
-pub fn apply(training: Training, choice: MirrorChoice, method: &Method) -> Result<(Training, String), FitError> {
+/// Fits `method` to the poses or to them and their images; also says in words which.
+pub fn fit(
+    training: &Training,
+    choice: MirrorChoice,
+    method: &Method,
+    progress: &dyn Progress,
+) -> Result<(Fitted, String), FitError> {
     if choice == MirrorChoice::Off {
-        return Ok((training, "off".into()));
+        return Ok((crate::fit(training, method, progress)?, "off".into()));
     }
-    let mirror = match find(&training) {
-        Ok(mirror) => mirror,
-        Err(NotSymmetric { reason }) if choice == MirrorChoice::On => {
-            return Err(FitError::Data(format!("the character is not symmetric: {reason}; fit without --mirror on")));
+    match (find(training), choice) {
+        (Ok(mirror), MirrorChoice::On) => {
+            Ok((crate::fit(&mirror.with_images(training), method, progress)?, "every pose twice".into()))
         }
-        Err(NotSymmetric { reason }) => return Ok((training, format!("not used, {reason}"))),
-    };
-    if choice == MirrorChoice::On {
-        return Ok((mirror.with_images(&training), "every pose twice".into()));
-    }
-    match judge(&training, &mirror, method)? {
-        Some((without, with)) if with < without => {
-            let words =
-                format!("every pose twice; {:.0} % less error on left-out poses", 100.0 * (1.0 - with / without));
-            Ok((mirror.with_images(&training), words))
+        (Ok(mirror), _) => judge::fit_better(training, &mirror.with_images(training), method, progress),
+        (Err(NotSymmetric { reason }), MirrorChoice::On) => {
+            Err(FitError::Data(format!("the character is not symmetric: {reason}; fit without --mirror on")))
         }
-        Some(_) => Ok((training, "not used, it does not help on left-out poses".into())),
-        None => Ok((training, "not used, too few poses to tell".into())),
-    }
-}
-
-/// The rms error on left-out poses without and with mirror images; a pose and its image are left out together.
-fn judge(training: &Training, mirror: &Mirror, method: &Method) -> Result<Option<(f64, f64)>, FitError> {
-    let folds = folds(training.pose_count());
-    if folds.len() < JUDGING_FOLDS {
-        return Ok(None);
-    }
-    let quick = quick(method);
-    let (mut without, mut with) = (0.0, 0.0);
-    for fold in folds.iter().step_by(folds.len().div_ceil(JUDGING_FOLDS)) {
-        let (kept, held_out) = (training.subset(&fold.fit), training.subset(&fold.held_out));
-        let error = |training: &Training| -> Result<f64, FitError> {
-            let model = fit(training, &quick, &Quiet)?.model;
-            Ok(squared_error(&held_out, &predict::training_poses(&model, &held_out)))
-        };
-        without += error(&kept)?;
-        with += error(&mirror.with_images(&kept))?;
-    }
-    Ok(Some((without.sqrt(), with.sqrt())))
-}
-
-/// The method with nothing left to choose where choosing is slow.
-fn quick(method: &Method) -> Method {
-    match method {
-        Method::RotationalRegression(params) => Method::RotationalRegression(RrParams {
-            proxy_bones: Some(params.proxy_bones.unwrap_or(36).min(36)),
-            error: None,
-            refine: params
-                .refine
-                .clone()
-                .map(|refine| RefineParams { ridge: Some(refine.ridge.unwrap_or(10.0)), ..refine }),
-            ..params.clone()
-        }),
-        Method::Corrected(method, params) => Method::Corrected(Box::new(quick(method)), params.clone()),
-        other => other.clone(),
+        (Err(NotSymmetric { reason }), _) => {
+            Ok((crate::fit(training, method, progress)?, format!("not used, {reason}")))
+        }
     }
 }
 
@@ -120,6 +79,8 @@ pub struct Mirror {
     /// For each vertex the three vertices around its image, and their weights, (V).
     pub images: Vec<([usize; 3], [f64; 3])>,
     triangles: RestTriangles,
+    /// Rest positions, (V).
+    rest: Vec<DVec3>,
     /// The rest mesh's own asymmetry, (V).
     pub offsets: Vec<DVec3>,
 }
@@ -148,6 +109,7 @@ pub fn find(training: &Training) -> Result<Mirror, NotSymmetric> {
     refuse_far(training, &offsets)?;
     Ok(Mirror {
         triangles,
+        rest: training.rest.clone(),
         images: images.into_iter().map(|(corners, weights, _)| (corners, weights)).collect(),
         reflection,
         partners,
@@ -165,6 +127,7 @@ impl Mirror {
             both.vertices.push(self.vertices(&training.vertices[e]));
             both.transforms.push(transforms);
             both.pose_weights.push(training.pose_weights[e]);
+            both.sources.push(training.sources[e]);
         }
         both
     }
@@ -185,7 +148,9 @@ impl Mirror {
         let vertex = |v: usize| {
             let (corners, weights) = self.images[v];
             let offset = self.reflection.transform_vector3(self.offsets[v]);
-            let point: DVec3 = corners.iter().zip(weights).map(|(&i, w)| w * (posed[i] + around(i) * offset)).sum();
+            let place = self.reflection.transform_point3(self.rest[v] - self.offsets[v]);
+            let from = |i: usize| posed[i] + around(i) * (0.5 * (place - self.rest[i]) + offset);
+            let point: DVec3 = corners.iter().zip(weights).map(|(&i, w)| w * from(i)).sum();
             self.reflection.transform_point3(point)
         };
         (0..posed.len()).map(vertex).collect()
@@ -415,6 +380,7 @@ mod tests {
             transforms: both.transforms[2..].to_vec(),
             vertices: both.vertices[2..].to_vec(),
             pose_weights: vec![1.0; 2],
+            sources: vec![0, 1],
             ..training.clone()
         });
         assert!(twice.vertices[3][left].distance(training.vertices[1][left]) < 1e-12, "the image's image is the pose");
@@ -426,8 +392,9 @@ mod tests {
         assert!(refused.reason.contains("vertex") && refused.reason.contains('%'), "{}", refused.reason);
         let ssd = Method::by_name("ssd").unwrap();
         let lopsided = training(&cross(&[0.0, 0.8], 0.4));
-        assert!(apply(lopsided.clone(), MirrorChoice::On, &ssd).is_err());
-        assert_eq!(apply(lopsided, MirrorChoice::Auto, &ssd).unwrap().0.pose_count(), 2);
+        assert!(fit(&lopsided, MirrorChoice::On, &ssd, &crate::Quiet).is_err());
+        let words = fit(&lopsided, MirrorChoice::Auto, &ssd, &crate::Quiet).unwrap().1;
+        assert!(words.starts_with("not used") && words.contains("vertex"), "{words}");
     }
 
     #[test]
