@@ -5,12 +5,16 @@
 //! the one that predicts left-out poses best after an emulated correction
 //! ([`after_correction`](crate::methods::rr::after_correction)). With few poses, leaving one out is a harder task than
 //! the one at hand and speaks for strong ridges. So one other than the refinement's own choice is taken only if the
-//! corrected model also comes as near to the training poses: then the correction makes up for what the ridge gave up.
+//! corrected model also comes near to the training poses: then the correction makes up for what the ridge gave up.
 
 use super::{CorrectionParams, Place, correct};
 use crate::cross_validation::squared_error;
 use crate::methods::rr::RrParams;
 use crate::{FitError, Fitted, Method, Progress, Quiet, Training, predict};
+
+/// The corrected model comes near to the training poses if it leaves no more than this times the rms error of the other:
+/// a smoother model may miss them by a little more, but not by another order.
+const NEAR: f64 = 1.3;
 
 /// Fits `method` as the base of a correction.
 pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
@@ -22,7 +26,7 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
         params.refine.clone().map(|refine| crate::methods::rr::refine::RefineParams { ridge: Some(ridge), ..refine });
     let own = crate::fit(training, &Method::RotationalRegression(RrParams { refine, ..foreseeing }), progress)?;
     let (far, near) = (corrected_error(training, &fitted)?, corrected_error(training, &own)?);
-    Ok(if far <= near { fitted } else { own })
+    Ok(if far <= NEAR * NEAR * near { fitted } else { own })
 }
 
 /// The squared error on the training poses once the proxies are corrected.

@@ -37,8 +37,8 @@ pub fn fit_better(
             (with, format!("every pose twice; {less:.0} % less error is expected"))
         }
         Some((plain, mirrored)) => {
-            let more = 100.0 * (mirrored / plain - 1.0);
-            (without, format!("not used; {more:+.0} % of error would be expected"))
+            let change = 100.0 * (mirrored / plain - 1.0);
+            (without, format!("not used: they change the error to expect by {change:+.0} %, and a tenth less is asked"))
         }
     })
 }

@@ -55,8 +55,12 @@ const LADDER: [usize; 7] = [16, 24, 36, 54, 80, 120, 180];
 const TRIAL_SIZE: usize = 36;
 
 /// More proxy bones no longer help when the error that even the best transforms would leave is this part of the squared
-/// error on left-out poses.
+/// error to expect on unseen poses.
 const WORTHWHILE: f64 = 0.08;
+
+/// Vertices a proxy bone at least, when the number is chosen: predicting a proxy costs about as much as skinning this many
+/// vertices, so that fewer would make prediction the larger part of a frame.
+const VERTICES_PER_PROXY: usize = 30;
 
 /// How groups of vertices are found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -372,12 +376,15 @@ fn choose_size(
     let (fit, keys) = unrefined(training, skin, params, prepared, trial);
     let ridge = |refinement| choose_ridge(training, params, prepared, &fit, &keys, refinement);
     let unseen = params.refine.as_ref().map(ridge);
-    let left = unseen.and_then(|choice| choice.squared_error).unwrap_or_else(|| fit.error(training));
+    let left_out = unseen.and_then(|choice| choice.corrected.or(choice.squared_error));
     let enough = |&&proxies: &&usize| {
         let drawing = draw(training, skin, params, prepared, proxies, 1);
-        weights::drawing_error(training, &drawing.weights, &drawing.transforms) <= WORTHWHILE * left
+        let limit = weights::drawing_error(training, &drawing.weights, &drawing.transforms);
+        limit <= WORTHWHILE * left_out.map_or_else(|| fit.error(training), |left| describe::expected_error(limit, left))
     };
-    let proxies = LADDER.iter().find(enough).or(LADDER.last()).copied().unwrap_or(TRIAL_SIZE);
+    let affordable = training.vertex_count() / VERTICES_PER_PROXY;
+    let sizes = LADDER.iter().filter(|&&proxies| proxies == LADDER[0] || proxies <= affordable);
+    let proxies = sizes.clone().find(enough).or(sizes.last()).copied().unwrap_or(TRIAL_SIZE);
     (proxies, unseen)
 }
 

@@ -38,7 +38,8 @@ const TURNS: usize = 12;
 /// A joint farther from the proxy's home bone must be better by this fraction a step of the skeleton.
 const DISTANCE_PENALTY: f64 = 0.02;
 
-/// A second joint must take away at least this fraction of the first one's error.
+/// A second joint must take away at least this fraction of the first one's error, in poses that it was fitted without:
+/// among many joints and few poses, chance alone finds one that fits the poses it has seen.
 const SECOND_GAIN: f64 = 0.1;
 
 /// How a predictor's rotation depends on the joints.
@@ -267,7 +268,7 @@ fn best_joint(
     candidates.min_by(|a, b| price(a).total_cmp(&price(b))).unwrap_or_else(|| try_joint(skeleton.root()))
 }
 
-/// Fits what the first joint leaves to every other joint; nothing if none takes enough away.
+/// Fits what the first joint leaves to the other joint that predicts it best in left-out poses; nothing if none does.
 fn second_joint(training: &Training, joints: &JointRotations, weights: &[f64], first: &JointFit) -> Option<JointFit> {
     // Two joints of four unknowns each: fewer than three poses cannot tell them apart.
     if training.pose_count() < 3 {
@@ -278,12 +279,30 @@ fn second_joint(training: &Training, joints: &JointRotations, weights: &[f64], f
         let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
         fit_offset(b, &theta, &first.left, weights, false)
     };
-    let price = |fit: &JointFit| fit.error * (1.0 + DISTANCE_PENALTY * steps[fit.joint] as f64);
+    let price = |b: usize| {
+        let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
+        let error: f64 = left_out(&theta, &first.left, weights).iter().map(|(a, left)| a * left.length_squared()).sum();
+        error * (1.0 + DISTANCE_PENALTY * steps[b] as f64)
+    };
     (0..training.bone_count())
         .filter(|&b| b != training.skeleton.root() && b != first.joint)
-        .map(try_joint)
-        .min_by(|a, b| price(a).total_cmp(&price(b)))
-        .filter(|second| price(second) < (1.0 - SECOND_GAIN) * first.error)
+        .map(|b| (price(b), b))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(price, _)| *price < (1.0 - SECOND_GAIN) * first.error)
+        .map(|(_, b)| try_joint(b))
+}
+
+/// What `u W θ̃` leaves of ρ̃ in each pose that counts when it is fitted without that pose: (weight, error).
+fn left_out(theta: &[DVec3], rho: &[DVec3], weights: &[f64]) -> Vec<(f64, DVec3)> {
+    let mut kept = weights.to_vec();
+    let mut errors = Vec::with_capacity(rho.len());
+    for e in (0..rho.len()).filter(|&e| weights[e] > 0.0) {
+        kept[e] = 0.0;
+        let fit = fit_from(0, theta, rho, &kept, None);
+        kept[e] = weights[e];
+        errors.push((weights[e], rho[e] - fit.offset * fit.scale * theta[e]));
+    }
+    errors
 }
 
 /// Fits u and W by turns, from the paper's start and, with branches to choose, from "turns as the joint does".
