@@ -7,6 +7,7 @@ use sinew_examples::{Examples, Pose};
 use sinew_fit::correct::{CorrectionParams, Place};
 use sinew_fit::cross_validation::squared_error;
 use sinew_fit::methods::rr::RrParams;
+use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
 
 use crate::support::dataset;
@@ -21,13 +22,18 @@ fn rr(proxy_bones: Option<usize>, place: Option<Place>) -> Method {
 
 /// The fit and its enveloping error on the test frames, percent.
 fn tested(examples: &Examples, method: &Method) -> (Fitted, f64) {
-    let split = examples.split();
-    let fitted = fit(&Training::new(examples, &split.train).unwrap(), method, &Quiet).unwrap();
-    let unseen = Training::new(examples, &split.test).unwrap();
+    let fitted = fit(&Training::new(examples, &examples.split().train).unwrap(), method, &Quiet).unwrap();
+    let error = unseen_error(examples, &fitted);
+    (fitted, error)
+}
+
+/// A fit's enveloping error on the test frames, percent.
+fn unseen_error(examples: &Examples, fitted: &Fitted) -> f64 {
+    let unseen = Training::new(examples, &examples.split().test).unwrap();
     let predicted = predict::training_poses(&fitted.model, &unseen);
     let truth: Vec<&[DVec3]> = unseen.vertices.iter().map(Vec::as_slice).collect();
     let rigid = sinew_measure::best_rigid_error(&unseen.rest, &unseen.transforms, &truth);
-    (fitted, 100.0 * (squared_error(&unseen, &predicted) / rigid).sqrt())
+    100.0 * (squared_error(&unseen, &predicted) / rigid).sqrt()
 }
 
 #[test]
@@ -52,7 +58,7 @@ fn reported(fitted: &Fitted, name: &str) -> f64 {
 #[test]
 fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_poses() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.9, 9.7), ("human.npz", 80, 14.1, 13.3)] {
+    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.6, 9.4), ("human.npz", 80, 13.8, 13.1)] {
         let path = folder.join(file);
         if !path.exists() {
             eprintln!("SKIPPED: {file} is not there");
@@ -66,13 +72,26 @@ fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_pos
         let (corrected, error) = tested(&examples, &rr(Some(proxies), Some(Place::Proxies)));
         assert!(error <= by_proxies, "{file}: {error:.2} % with proxies corrected");
         let ratio = reported(&corrected, "expected on unseen poses, corrected") / error;
-        // A left-out example is farther from the others than an unseen pose, so that the estimate is on the dark side:
-        // 1.6 is what ten poses of muscle_arm give, rounded up.
-        assert!((1.0 / 1.5..1.6).contains(&ratio), "{file}: {ratio:.2} times the error on unseen poses was expected");
-        let (plain, error) = tested(&examples, &rr(Some(proxies), None));
-        let ratio = reported(&plain, "expected on unseen poses") / error;
         // 1.5: a user decides by this figure whether to make more poses, and half as much again is still a guide.
         assert!((1.0 / 1.5..1.5).contains(&ratio), "{file}: {ratio:.2} times the error on unseen poses was expected");
+        let (plain, error) = tested(&examples, &rr(Some(proxies), None));
+        let ratio = reported(&plain, "expected on unseen poses") / error;
+        assert!((1.0 / 1.5..1.5).contains(&ratio), "{file}: {ratio:.2} times the error on unseen poses was expected");
+    }
+}
+
+#[test]
+fn mirror_images_are_taken_where_the_character_moves_as_symmetrically_as_it_looks() {
+    // The bar turns by half a turn: both directions are the same rotation, and its images contradict its poses.
+    for (name, taken) in [("shoulder", true), ("bar", false)] {
+        let examples = built_in(name);
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let (fitted, words) = mirror::fit(&training, MirrorChoice::Auto, &rr(None, None), &Quiet).unwrap();
+        assert_eq!(words.starts_with("every pose twice"), taken, "{name}: {words}");
+        let (_, plain) = tested(&examples, &rr(None, None));
+        let error = unseen_error(&examples, &fitted);
+        // With the images there is less error by a tenth at least, as `auto` asks of the estimate; without, the same bytes.
+        assert!(if taken { error < 0.9 * plain } else { error == plain }, "{name}: {error:.2} %, {plain:.2} % without");
     }
 }
 

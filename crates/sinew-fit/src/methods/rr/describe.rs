@@ -59,12 +59,13 @@ pub(super) fn describe(
     report.fields.push(("scale factor u of each triangle".into(), triangle_scales(training, fit)));
 }
 
+/// The squared error to expect on unseen poses: halfway, in root mean squares, between the poses of the fit and left-out
+/// ones. Examples are chosen far apart, and an unseen pose lies between them: it is not met as they are, and not as far from
+/// all of them as a left-out one is from the others. (Efron's 0.632 for the left-out part, "Estimating the error rate of
+/// a prediction rule", 1983, is for examples drawn as the unseen poses are.)
 #[must_use]
-/// The squared error to expect on unseen poses: `0.368 train + 0.632 left-out` (Efron, "Estimating the error rate of a
-/// prediction rule", 1983) over root mean squares. Chosen examples are far apart, so that a left-out one is farther from
-/// the others than an unseen pose is from all of them: its error alone would be too dark a view.
 pub fn expected_error(train: f64, left_out: f64) -> f64 {
-    (0.368 * train.sqrt() + 0.632 * left_out.sqrt()).powi(2)
+    train.sqrt().midpoint(left_out.sqrt()).powi(2)
 }
 
 /// The bones whose vertices carry most of the error, with their share.
