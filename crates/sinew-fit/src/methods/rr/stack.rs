@@ -20,7 +20,7 @@ use super::refine::{self, Quadratic, RefineParams};
 use super::weights::{drawn_by, solve_vertex};
 use super::{Prepared, RrFit};
 use crate::Training;
-use crate::cross_validation::{Fold, LEAVE_ONE_OUT_LIMIT, folds};
+use crate::cross_validation::{Fold, LEAVE_ONE_OUT_LIMIT, folds, together};
 use crate::solve::simplex;
 
 /// Fewer poses than this have halves of two, which cannot leave one out and still tell how a joint turns.
@@ -44,7 +44,7 @@ impl Stack<'_> {
     /// The proxies' transforms in each of `poses`, (poses)(P), predicted from the others of them; `None` if there are too
     /// few.
     pub(super) fn left_out(&self, poses: &[usize]) -> Option<Vec<Vec<DAffine3>>> {
-        let folds = folds(poses.len());
+        let folds = folds(&poses.iter().map(|&e| self.training.sources[e]).collect::<Vec<_>>());
         let one = |fold: &Fold| -> Vec<(usize, Vec<DAffine3>)> {
             let seen: Vec<usize> = fold.fit.iter().map(|&k| poses[k]).collect();
             let predictors = self.predictors(&seen);
@@ -58,11 +58,11 @@ impl Stack<'_> {
 
     /// Whether weights fitted to left-out predictions draw the other half of the poses better.
     pub(super) fn helps(&self) -> bool {
-        let poses = self.training.pose_count();
-        if !(FEWEST..=LEAVE_ONE_OUT_LIMIT).contains(&poses) {
+        let examples = together(&self.training.sources);
+        if !(FEWEST..=LEAVE_ONE_OUT_LIMIT).contains(&examples.len()) {
             return false;
         }
-        let errors: Vec<[f64; 2]> = halves(poses).par_iter().map(|half| self.errors(half)).collect();
+        let errors: Vec<[f64; 2]> = halves(&examples).par_iter().map(|half| self.errors(half)).collect();
         let sum = |kind: usize| errors.iter().map(|pair| pair[kind]).sum::<f64>();
         sum(1) < sum(0)
     }
@@ -109,12 +109,17 @@ impl Stack<'_> {
     }
 }
 
-/// Halves of `poses` poses, both ways: every other pose, alternating quarters, the first and the second half.
-fn halves(poses: usize) -> Vec<Fold> {
-    let runs = [1, poses.div_ceil(4), poses.div_ceil(2)];
+/// Halves of the examples, each with its poses, both ways: every other one, alternating quarters, the first and the second
+/// half.
+fn halves(examples: &[Vec<usize>]) -> Vec<Fold> {
+    let count = examples.len();
+    let runs = [1, count.div_ceil(4), count.div_ceil(2)];
+    let poses = |chosen: &dyn Fn(usize) -> bool| {
+        (0..count).filter(|&k| chosen(k)).flat_map(|k| examples[k].iter().copied()).collect::<Vec<_>>()
+    };
     let fold = |run: usize, side: usize| Fold {
-        fit: (0..poses).filter(|e| e / run % 2 != side).collect(),
-        held_out: (0..poses).filter(|e| e / run % 2 == side).collect(),
+        fit: poses(&|k| k / run % 2 != side),
+        held_out: poses(&|k| k / run % 2 == side),
     };
     runs.iter().flat_map(|&run| [fold(run, 0), fold(run, 1)]).collect()
 }
@@ -126,7 +131,7 @@ mod tests {
     #[test]
     fn every_pose_is_predicted_in_each_way_of_halving() {
         for poses in FEWEST..=LEAVE_ONE_OUT_LIMIT {
-            let halves = halves(poses);
+            let halves = halves(&(0..poses).map(|e| vec![e]).collect::<Vec<_>>());
             for pair in halves.chunks_exact(2) {
                 let mut all: Vec<usize> = pair.iter().flat_map(|half| half.held_out.clone()).collect();
                 all.sort_unstable();
