@@ -36,7 +36,7 @@ pub struct Args {
     /// How much each pose counts: `1,2,0.5` or a file of numbers, one a frame or one a training frame; 0 leaves it out.
     #[arg(long, value_name = "LIST|FILE")]
     pose_weights: Option<String>,
-    /// Learn from the poses' mirror images too: `auto` if the character is symmetric and they help to predict left-out
+    /// Learn from the poses' mirror images too: `auto` if the character is symmetric and less error is to be expected on unseen
     /// poses, `on` or an error, `off`.
     #[arg(long, value_enum, default_value = "off")]
     mirror: Mirror,
