@@ -383,8 +383,8 @@ fn choose_size(
         weights::drawing_error(training, &drawing.weights, &drawing.transforms) <= WORTHWHILE * left
     };
     let affordable = training.vertex_count() / VERTICES_PER_PROXY;
-    let sizes = LADDER.iter().filter(|&&proxies| proxies == LADDER[0] || proxies <= affordable);
-    let proxies = sizes.clone().find(enough).or(sizes.last()).copied().unwrap_or(TRIAL_SIZE);
+    let mut sizes = LADDER.iter().filter(|&&proxies| proxies == LADDER[0] || proxies <= affordable);
+    let proxies = sizes.clone().find(enough).or(sizes.next_back()).copied().unwrap_or(TRIAL_SIZE);
     (proxies, unseen)
 }
 
