@@ -84,7 +84,7 @@ fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_pos
 fn mirror_images_are_taken_where_the_character_moves_as_symmetrically_as_it_looks() {
     // The bar turns by half a turn: both directions are the same rotation, and its images contradict its poses.
     for (name, taken) in [("shoulder", true), ("bar", false)] {
-        let examples = built_in(name);
+        let examples = dataset(name);
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let (fitted, words) = mirror::fit(&training, MirrorChoice::Auto, &rr(None, None), &Quiet).unwrap();
         assert_eq!(words.starts_with("every pose twice"), taken, "{name}: {words}");
