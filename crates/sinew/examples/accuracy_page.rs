@@ -65,7 +65,7 @@ const fn variant(words: &'static str, refine: Option<Option<f64>>, correct: Opti
 const PROXIES: Option<(Place, Closeness)> = Some((Place::Proxies, Closeness::Smooth));
 const VERTICES: Option<(Place, Closeness)> = Some((Place::Vertices, Closeness::Smooth));
 
-const VARIANTS: [Variant; 13] = [
+const VARIANTS: [Variant; 14] = [
     variant("no refinement (the thesis's form)", None, None),
     variant("refined, ridge 1", Some(Some(1.0)), None),
     variant("refined, ridge 10", Some(Some(10.0)), None),
