@@ -9,7 +9,7 @@ use glam::DMat3;
 use rayon::prelude::*;
 
 use super::after_correction::Emulation;
-use super::predictor::{self, Predictor, PredictorForm};
+use super::predictor::{self, Predictor, PredictorParams};
 use super::refine::{self, Quadratic, RefineParams};
 use crate::Training;
 use crate::cross_validation::{folds, least};
@@ -47,7 +47,7 @@ pub fn refinement_ridge(
     keys: &[Vec<DMat3>],
     home_bones: &[usize],
     quadratic: &Quadratic,
-    form: PredictorForm,
+    predictor: PredictorParams,
     params: &RefineParams,
     to_be_corrected: bool,
 ) -> RidgeChoice {
@@ -67,7 +67,7 @@ pub fn refinement_ridge(
                 (0..training.pose_count()).map(weight).collect()
             };
             let (fitted, held_out) = (only(&fold.fit), only(&fold.held_out));
-            let start = fit_predictors(training, joints, keys, home_bones, &fitted, form);
+            let start = fit_predictors(training, joints, keys, home_bones, &fitted, predictor);
             let error = |&ridge: &f64| {
                 let mut predictors = start.clone();
                 let mut lbfgs = params.lbfgs.clone();
@@ -108,11 +108,11 @@ pub fn fit_predictors(
     keys: &[Vec<DMat3>],
     home_bones: &[usize],
     weights: &[f64],
-    form: PredictorForm,
+    predictor: PredictorParams,
 ) -> Vec<Predictor> {
     let fit = |p: usize| {
         let sequence: Vec<DMat3> = keys.iter().map(|pose| pose[p]).collect();
-        predictor::fit(training, joints, &sequence, weights, home_bones[p], form)
+        predictor::fit(training, joints, &sequence, weights, home_bones[p], predictor)
     };
     (0..home_bones.len()).into_par_iter().map(fit).collect()
 }

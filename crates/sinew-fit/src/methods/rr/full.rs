@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::near_rigid::{self, NearRigid, NearRigidParams};
 use super::poisson::Poisson;
-use super::predictor::{self, Predictor, PredictorForm};
+use super::predictor::{self, Predictor, PredictorForm, PredictorParams};
 use crate::geometry::JointRotations;
 use crate::geometry::gradient::RestTriangles;
 use crate::methods::ssd::SparseWeights;
@@ -49,12 +49,13 @@ pub fn fit(
     let joints = JointRotations::new(training);
     let sequences = triangles.sequences(&training.vertices);
     progress.stage("predictors", 0);
+    let predictor = PredictorParams { form: params.predictor, refined: false };
     let predictors: Vec<Predictor> = (0..faces.len())
         .into_par_iter()
         .map(|k| {
             let sequence: Vec<DMat3> = sequences.iter().map(|pose| pose[k]).collect();
             let home = skin.dominant(faces[k][0] as usize);
-            predictor::fit(training, &joints, &sequence, &training.pose_weights, home, params.predictor)
+            predictor::fit(training, &joints, &sequence, &training.pose_weights, home, predictor)
         })
         .collect();
     progress.stage("Poisson equation", 0);

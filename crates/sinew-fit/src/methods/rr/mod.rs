@@ -36,7 +36,7 @@ use crate::report::Iterations;
 use crate::{FitError, FitReport, Progress, Training};
 use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
-use predictor::{Predictor, PredictorForm};
+use predictor::{Predictor, PredictorForm, PredictorParams};
 use reduce::Reduction;
 use refine::{Quadratic, RefineParams};
 use stack::Stack;
@@ -53,6 +53,10 @@ const LADDER: [usize; 7] = [16, 24, 36, 54, 80, 120, 180];
 
 /// The number of proxy bones at which the error on left-out poses is measured before the number is chosen.
 const TRIAL_SIZE: usize = 36;
+
+/// Up to this many proxy bones the refinement's ridge is chosen anew once their number is; beyond, that of the trial size
+/// serves, for choosing takes time with the square of their number.
+const CHOSEN_ANEW: usize = 80;
 
 /// More proxy bones no longer help when the error that even the best transforms would leave is this part of the squared
 /// error on left-out poses: a fifth of it in rms, and less than half of what unseen poses between the examples show.
@@ -131,10 +135,11 @@ pub struct RrFit {
 }
 
 impl RrParams {
-    fn form(&self) -> PredictorForm {
-        match (self.predictor, &self.refine) {
-            (PredictorForm::Auto, Some(_)) => PredictorForm::Offset,
-            (form, _) => form,
+    fn predictor_params(&self) -> PredictorParams {
+        let refined = self.refine.is_some();
+        match self.predictor {
+            PredictorForm::Auto if refined => PredictorParams { form: PredictorForm::Offset, refined },
+            form => PredictorParams { form, refined },
         }
     }
 }
@@ -178,6 +183,7 @@ pub fn fit(
         (None, None) => {
             progress.stage("number of proxy bones", 0);
             let (proxies, ridge) = choose_size(training, skin, params, &prepared);
+            let ridge = ridge.filter(|_| proxies == TRIAL_SIZE || proxies > CHOSEN_ANEW);
             fit_size(training, skin, params, &prepared, proxies, ridge, report, progress)
         }
     };
@@ -276,8 +282,14 @@ fn unrefined(
     let Drawing { palette, weights, transforms } = drawing;
     let keys = key_gradients::find(training, triangles, sequences, &palette, &weights, &transforms);
     let homes = &palette.home_bones;
-    let predictors =
-        choose::fit_predictors(training, joints, &keys.gradients, homes, &training.pose_weights, params.form());
+    let predictors = choose::fit_predictors(
+        training,
+        joints,
+        &keys.gradients,
+        homes,
+        &training.pose_weights,
+        params.predictor_params(),
+    );
     let reduction = reduce::reduce(training, &palette, &weights, &keys.blends, skin, near_rigid);
     (RrFit { palette, predictors, reduction, weights, joints: joints.clone() }, keys)
 }
@@ -332,7 +344,7 @@ fn fit_size(
                 fit: &fit,
                 keys: &keys,
                 quadratic: &quadratic,
-                form: params.form(),
+                predictor: params.predictor_params(),
                 refinement: refinement.clone(),
             };
             let every: Vec<usize> = (0..training.pose_count()).collect();
@@ -356,12 +368,13 @@ fn choose_ridge(
 ) -> choose::RidgeChoice {
     let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
     let homes = &fit.palette.home_bones;
-    let (joints, form) = (&prepared.joints, params.form());
+    let (joints, predictor) = (&prepared.joints, params.predictor_params());
     let corrected = params.to_be_corrected;
     let gradients = &keys.gradients;
-    let choice = choose::refinement_ridge(training, joints, gradients, homes, &quadratic, form, refinement, corrected);
+    let choice =
+        choose::refinement_ridge(training, joints, gradients, homes, &quadratic, predictor, refinement, corrected);
     let refinement = RefineParams { ridge: Some(choice.ridge), ..refinement.clone() };
-    let stacked = Stack { training, prepared, fit, keys, quadratic: &quadratic, form, refinement }.helps();
+    let stacked = Stack { training, prepared, fit, keys, quadratic: &quadratic, predictor, refinement }.helps();
     choose::RidgeChoice { stacked, ..choice }
 }
 

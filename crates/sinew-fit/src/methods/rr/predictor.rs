@@ -38,8 +38,8 @@ const TURNS: usize = 12;
 /// A joint farther from the proxy's home bone must be better by this fraction a step of the skeleton.
 const DISTANCE_PENALTY: f64 = 0.02;
 
-/// A second joint must take away at least this fraction of the first one's error, in poses that it was fitted without:
-/// among many joints and few poses, chance alone finds one that fits the poses it has seen.
+/// A second joint must take away at least this fraction of the first one's error; before a refinement in poses that it was
+/// fitted without: among many joints and few poses, chance alone finds one that fits the poses it has seen.
 const SECOND_GAIN: f64 = 0.1;
 
 /// How a predictor's rotation depends on the joints.
@@ -52,6 +52,16 @@ pub enum PredictorForm {
     /// For each predictor the one that predicts left-out poses better.
     #[default]
     Auto,
+}
+
+/// How predictors are fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PredictorParams {
+    /// The form of the rotation.
+    pub form: PredictorForm,
+    /// Whether a refinement follows. A joint then brings [`FEATURES`] free columns instead of a scale and a rotation, and a
+    /// second one must predict poses that it was fitted without.
+    pub refined: bool,
 }
 
 /// `D(q) = Q_frame exp(M x) (I + sym(H x))`, `x = [φ(θ̃_{b₁}), φ(θ̃_{b₂}), φ(θ̃_{b₃}), 1]`, φ the [`joint_features`].
@@ -145,11 +155,12 @@ pub fn fit(
     gradients: &[DMat3],
     weights: &[f64],
     home: usize,
-    form: PredictorForm,
+    params: PredictorParams,
 ) -> Predictor {
+    let form = params.form;
     let (rotations, stretches): (Vec<DMat3>, Vec<DMat3>) = gradients.iter().map(|&d| polar(d)).unzip();
     let first = best_joint(training, joints, &rotations, weights, home);
-    let second = second_joint(training, joints, weights, &first);
+    let second = second_joint(training, joints, weights, &first, params.refined);
     let parent = training.skeleton.parent(first.joint);
     let chosen = distinct_joints(training, [first.joint, second.as_ref().map_or(parent, |s| s.joint), parent]);
     let regressors: Vec<[f64; COLUMNS]> =
@@ -268,8 +279,14 @@ fn best_joint(
     candidates.min_by(|a, b| price(a).total_cmp(&price(b))).unwrap_or_else(|| try_joint(skeleton.root()))
 }
 
-/// Fits what the first joint leaves to the other joint that predicts it best in left-out poses; nothing if none does.
-fn second_joint(training: &Training, joints: &JointRotations, weights: &[f64], first: &JointFit) -> Option<JointFit> {
+/// Fits what the first joint leaves to the other joint that predicts it best; nothing if none takes enough away.
+fn second_joint(
+    training: &Training,
+    joints: &JointRotations,
+    weights: &[f64],
+    first: &JointFit,
+    refined: bool,
+) -> Option<JointFit> {
     // Two joints of four unknowns each: fewer than three poses cannot tell them apart.
     if training.pose_count() < 3 {
         return None;
@@ -281,7 +298,8 @@ fn second_joint(training: &Training, joints: &JointRotations, weights: &[f64], f
     };
     let price = |b: usize| {
         let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
-        let error: f64 = left_out(&theta, &first.left, weights).iter().map(|(a, left)| a * left.length_squared()).sum();
+        let unseen = || left_out(&theta, &first.left, weights).iter().map(|(a, left)| a * left.length_squared()).sum();
+        let error: f64 = if refined { unseen() } else { try_joint(b).error };
         error * (1.0 + DISTANCE_PENALTY * steps[b] as f64)
     };
     (0..training.bone_count())

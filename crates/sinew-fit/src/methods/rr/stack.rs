@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::choose::{FOLD_STEPS, fit_predictors};
 use super::key_gradients::KeyGradients;
-use super::predictor::{Predictor, PredictorForm};
+use super::predictor::{Predictor, PredictorParams};
 use super::refine::{self, Quadratic, RefineParams};
 use super::weights::{drawn_by, solve_vertex};
 use super::{Prepared, RrFit};
@@ -36,7 +36,7 @@ pub(super) struct Stack<'a> {
     pub fit: &'a RrFit,
     pub keys: &'a KeyGradients,
     pub quadratic: &'a Quadratic,
-    pub form: PredictorForm,
+    pub predictor: PredictorParams,
     pub refinement: RefineParams,
 }
 
@@ -96,7 +96,8 @@ impl Stack<'_> {
         let weight = |e: usize| if poses.contains(&e) { self.training.pose_weights[e] } else { 0.0 };
         let weights: Vec<f64> = (0..self.training.pose_count()).map(weight).collect();
         let (joints, homes) = (&self.prepared.joints, &self.fit.palette.home_bones);
-        let mut predictors = fit_predictors(self.training, joints, &self.keys.gradients, homes, &weights, self.form);
+        let mut predictors =
+            fit_predictors(self.training, joints, &self.keys.gradients, homes, &weights, self.predictor);
         let mut refinement = self.refinement.clone();
         refinement.lbfgs.iterations = refinement.lbfgs.iterations.min(FOLD_STEPS);
         refine::refine(joints, self.quadratic, &mut predictors, &weights, &refinement);

@@ -173,7 +173,8 @@ fn a_planted_scale_and_offset_are_found() {
     let planted = exp(DVec3::new(0.3, -0.8, 0.5)) * 0.6;
     let sequence: Vec<DMat3> =
         (0..training.pose_count()).map(|e| joints.bones[e][parent] * exp(planted * joints.logs[e][joint])).collect();
-    let found = predictor::fit(&training, &joints, &sequence, &training.pose_weights, joint, PredictorForm::Offset);
+    let params = PredictorParams { form: PredictorForm::Offset, refined: false };
+    let found = predictor::fit(&training, &joints, &sequence, &training.pose_weights, joint, params);
     assert_eq!(found.joints[0], joint);
     assert!((found.scale - 0.6).abs() < 1e-3);
     for e in 0..training.pose_count() {
