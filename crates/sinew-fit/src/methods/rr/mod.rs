@@ -94,8 +94,8 @@ pub struct RrParams {
     /// How groups of vertices are found.
     pub clustering: Clustering,
     /// What leaving out blocks of c₁ and c₂ may move a proxy's vertices by, rms over the training poses, as a part of the
-    /// rms error before refinement; the refinement follows and makes up for most of it. More where c₁ and c₂ would
-    /// otherwise cost too much of a frame, see [`prune::affordable`]. 0 leaves out nothing.
+    /// rms error before refinement; the refinement follows and makes up for most of it. More before a
+    /// refinement where c₁ and c₂ would otherwise cost too much of a frame, see [`prune::affordable`]. 0 leaves out nothing.
     pub prune: f64,
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
@@ -311,7 +311,7 @@ fn fit_size(
     progress.stage("predictors", 0);
     let (mut fit, keys) = unrefined(training, skin, params, prepared, drawing);
     let moved = params.prune * (fit.error(training) / (training.pose_count() * training.vertex_count()) as f64).sqrt();
-    let (tolerance, blocks) = prune::affordable(training, &fit, &keys.gradients, moved);
+    let (tolerance, blocks) = prune::affordable(training, &fit, &keys.gradients, moved, params.refine.is_some());
     let pruned = |fit: &mut RrFit| {
         let RrFit { palette, weights, reduction, .. } = fit;
         prune::prune(training, palette, weights, &keys.gradients, reduction, tolerance)

@@ -37,8 +37,14 @@ const AFFORDABLE: f64 = 0.15;
 const MORE: [f64; 2] = [4.0, 16.0];
 
 /// The least tolerance, `tolerance` or [`MORE`] times that, whose c₁ and c₂ are affordable (or the last), and what [`prune`]
-/// leaves with it. `gradients` (N)(P).
-pub fn affordable(training: &Training, fit: &RrFit, gradients: &[Vec<DMat3>], tolerance: f64) -> (f64, PruneReport) {
+/// leaves with it. `gradients` (N)(P). Without a refinement that makes up for it (`refined`), `tolerance` itself.
+pub fn affordable(
+    training: &Training,
+    fit: &RrFit,
+    gradients: &[Vec<DMat3>],
+    tolerance: f64,
+    refined: bool,
+) -> (f64, PruneReport) {
     let RrFit { palette, weights, reduction, .. } = fit;
     let tried = |tolerance: f64| {
         let mut reduction = reduction.clone();
@@ -49,7 +55,7 @@ pub fn affordable(training: &Training, fit: &RrFit, gradients: &[Vec<DMat3>], to
     let budget = AFFORDABLE * (12 * influences) as f64 / 42.0;
     let mut least = tried(tolerance);
     for more in MORE {
-        if least.1.kept as f64 > budget {
+        if refined && least.1.kept as f64 > budget {
             least = tried(more * tolerance);
         }
     }
