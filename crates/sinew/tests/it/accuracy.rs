@@ -1,7 +1,5 @@
 //! What corrections and their automatic choices promise about poses that were not seen.
 
-use std::path::Path;
-
 use glam::{DAffine3, DQuat, DVec3};
 use sinew_examples::{Examples, Pose};
 use sinew_fit::correct::{CorrectionParams, Place};
@@ -10,7 +8,7 @@ use sinew_fit::methods::rr::RrParams;
 use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
 
-use crate::support::dataset;
+use crate::support::{dataset, shared};
 
 fn rr(proxy_bones: Option<usize>, place: Option<Place>) -> Method {
     let rr = Method::RotationalRegression(RrParams { proxy_bones, ..RrParams::default() });
@@ -57,16 +55,8 @@ fn reported(fitted: &Fitted, name: &str) -> f64 {
 
 #[test]
 fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_poses() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.6, 9.4), ("human.npz", 80, 14.0, 13.0)] {
-        let path = folder.join(file);
-        if !path.exists() {
-            eprintln!("SKIPPED: {file} is not there");
-            continue;
-        }
-        let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else {
-            panic!("{file} holds examples")
-        };
+        let Some(examples) = shared(file) else { continue };
         let (_, vertices) = tested(&examples, &rr(Some(proxies), Some(Place::Vertices)));
         assert!(vertices <= by_vertices, "{file}: {vertices:.2} % with vertices corrected");
         let (corrected, error) = tested(&examples, &rr(Some(proxies), Some(Place::Proxies)));

@@ -1,8 +1,6 @@
 //! `sinew decompose` and `sinew recover` as a user runs them, on built-in data and on the horse.
 
-use std::path::Path;
-
-use crate::support::{json, ok, sinew};
+use crate::support::{json, ok, shared_path, sinew};
 
 #[test]
 fn files_come_out_the_same_with_one_thread_and_two_and_hold_what_they_say() {
@@ -82,11 +80,7 @@ fn refusals_say_what_to_do() {
 /// Le and Deng's affine solver leaves 5.65 and 2.80 with 10 and 20 bones on this gallop, Dem Bones (rigid) 11.74 and 4.78.
 #[test]
 fn the_gallop_is_drawn_better_than_by_its_peers() {
-    let horse = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/horse.npz");
-    if !horse.exists() {
-        eprintln!("SKIPPED: {} is not there", horse.display());
-        return;
-    }
+    let Some(horse) = shared_path("horse.npz") else { return };
     let folder = tempfile::tempdir().unwrap();
     let horse = horse.display();
     for (bones, kind, at_most) in [(10, "", 10.5), (20, "", 4.2), (10, " --affine", 5.6), (20, " --affine", 2.8)] {
@@ -102,11 +96,7 @@ fn the_gallop_is_drawn_better_than_by_its_peers() {
 /// before it.
 #[test]
 fn on_the_recovered_horse_the_gallop_orders_the_methods() {
-    let horse = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/horse.npz");
-    if !horse.exists() {
-        eprintln!("SKIPPED: {} is not there", horse.display());
-        return;
-    }
+    let Some(horse) = shared_path("horse.npz") else { return };
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), &format!("recover {} --cores-only -o horse.npz", horse.display()));
     let error = |method: &str| {

@@ -1,6 +1,6 @@
 //! What the tests share: the program as a user runs it, the data sets, and models fitted and posed in a line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use glam::{Affine3A, DVec3, Vec3};
@@ -39,13 +39,19 @@ pub fn dataset(name: &str) -> Examples {
     (datasets::by_name(name).expect("a built-in data set").make)()
 }
 
-/// A data set that is not part of the project, where it is there.
-pub fn shared(file: &str) -> Option<Examples> {
+/// The path of a data set that is not part of the project, where it is there.
+pub fn shared_path(file: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
     if !path.exists() {
         eprintln!("SKIPPED: {file} is not there");
         return None;
     }
+    Some(path)
+}
+
+/// A data set that is not part of the project, where it is there.
+pub fn shared(file: &str) -> Option<Examples> {
+    let path = shared_path(file)?;
     let Ok(sinew_io::Loaded::Examples(examples)) = sinew_io::npz::read(&path) else { panic!("{file} holds examples") };
     Some(*examples)
 }

@@ -14,6 +14,7 @@
 use glam::{DMat3, DVec3};
 
 use crate::Training;
+use crate::cross_validation::together;
 use crate::geometry::JointRotations;
 use crate::geometry::gradient::{polar, procrustes};
 use crate::geometry::rotation::{exp, log, rebranch};
@@ -298,7 +299,8 @@ fn second_joint(
     };
     let price = |b: usize| {
         let theta: Vec<DVec3> = joints.logs.iter().map(|logs| logs[b]).collect();
-        let unseen = || left_out(&theta, &first.left, weights).iter().map(|(a, left)| a * left.length_squared()).sum();
+        let unseen =
+            || left_out(training, &theta, &first.left, weights).iter().map(|(a, left)| a * left.length_squared()).sum();
         let error: f64 = if refined { unseen() } else { try_joint(b).error };
         error * (1.0 + DISTANCE_PENALTY * steps[b] as f64)
     };
@@ -310,15 +312,18 @@ fn second_joint(
         .map(|(_, b)| try_joint(b))
 }
 
-/// What `u W θ̃` leaves of ρ̃ in each pose that counts when it is fitted without that pose: (weight, error).
-fn left_out(theta: &[DVec3], rho: &[DVec3], weights: &[f64]) -> Vec<(f64, DVec3)> {
-    let mut kept = weights.to_vec();
+/// What `u W θ̃` leaves of ρ̃ in each pose that counts when it is fitted without the pose's example: (weight, error).
+fn left_out(training: &Training, theta: &[DVec3], rho: &[DVec3], weights: &[f64]) -> Vec<(f64, DVec3)> {
     let mut errors = Vec::with_capacity(rho.len());
-    for e in (0..rho.len()).filter(|&e| weights[e] > 0.0) {
-        kept[e] = 0.0;
+    for poses in together(&training.sources) {
+        let mut kept = weights.to_vec();
+        poses.iter().for_each(|&e| kept[e] = 0.0);
+        if kept == weights {
+            continue;
+        }
         let fit = fit_from(0, theta, rho, &kept, None);
-        kept[e] = weights[e];
-        errors.push((weights[e], rho[e] - fit.offset * fit.scale * theta[e]));
+        let left = |&e: &usize| (weights[e], rho[e] - fit.offset * fit.scale * theta[e]);
+        errors.extend(poses.iter().filter(|&&e| weights[e] > 0.0).map(left));
     }
     errors
 }
