@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use glam::Vec3;
 
+#[cfg(feature = "rayon")]
+use crate::kernel::blocks::Eight;
 use crate::kernel::blocks::LANES;
 use crate::kernel::dual::{self, Dual, DualSkin};
 use crate::kernel::lanes::Instructions;
@@ -68,13 +70,13 @@ impl Plan {
         }
     }
 
-    /// The vertex in each lane of each register, in the order in which [`Self::run`] puts them.
+    /// The vertices of each register, in the order in which [`Self::run`] puts them.
     #[cfg(feature = "rayon")]
-    pub fn lanes(&self) -> &[[u32; LANES]] {
+    pub fn eights(&self) -> &[Eight] {
         match self {
-            Self::Points(skin) => skin.blocks.vertices.as_flattened(),
-            Self::Entries(skin) => skin.blocks.vertices.as_flattened(),
-            Self::Dual(skin) => skin.blocks.vertices.as_flattened(),
+            Self::Points(skin) => skin.blocks.eights.as_flattened(),
+            Self::Entries(skin) => skin.blocks.eights.as_flattened(),
+            Self::Dual(skin) => skin.blocks.eights.as_flattened(),
             Self::Direct => &[],
         }
     }

@@ -6,7 +6,7 @@
 use rayon::prelude::*;
 
 use crate::kernel::Put;
-use crate::kernel::blocks::LANES;
+use crate::kernel::blocks::{Eight, LANES};
 use crate::kernel::lanes::{Instructions, Lanes};
 use crate::plan::{Palette, Plan};
 
@@ -18,7 +18,7 @@ struct InOrder<'room>(std::slice::IterMut<'room, [[f32; 3]; LANES]>);
 
 impl Put for InOrder<'_> {
     #[inline(always)]
-    fn put<L: Lanes>(&mut self, lanes: L, _vertices: &[u32; LANES], rows: [L::V; 3]) {
+    fn put<L: Lanes>(&mut self, lanes: L, _eight: &Eight, rows: [L::V; 3]) {
         if let Some(place) = self.0.next() {
             *place = lanes.points(rows);
         }
@@ -37,14 +37,14 @@ pub(crate) struct Packed {
 impl Packed {
     /// Room for `plan`; none if `wanted` is false.
     pub fn new(plan: &Plan, vertices: usize, wanted: bool) -> Self {
-        let lanes = if wanted { plan.lanes() } else { &[] };
+        let eights = if wanted { plan.eights() } else { &[] };
         let mut slots = vec![0; if wanted { vertices } else { 0 }];
-        for (b, block) in lanes.iter().enumerate() {
-            for (lane, &v) in block.iter().enumerate() {
+        for (b, eight) in eights.iter().enumerate() {
+            for (lane, &v) in eight.vertices.iter().enumerate() {
                 slots[v as usize] = (b * LANES + lane) as u32;
             }
         }
-        Self { points: vec![[[0.0; 3]; LANES]; lanes.len()], slots }
+        Self { points: vec![[[0.0; 3]; LANES]; eights.len()], slots }
     }
 
     /// Poses every block.

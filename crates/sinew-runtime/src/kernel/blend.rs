@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::blocks::{Blocks, JOINT, LANES};
+use super::blocks::{Blocks, Eight, JOINT, LANES};
 use super::lanes::{Kernel, Lanes, Row};
 use super::{Matrix, Put};
 use crate::Skin;
@@ -42,6 +42,9 @@ pub(crate) struct PositionsAndNormals<'a, P, N> {
     pub put_normal: N,
 }
 
+/// The square of a length of 1e-15, which no blend of matrices has unless it cancels out; added, it keeps 1/√ finite.
+const TINY: f32 = 1e-30;
+
 /// A 3×4 matrix row by row, each entry in all lanes.
 pub(crate) type Spread = [Row; 12];
 
@@ -56,17 +59,17 @@ impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
         let rest = self.skin.rest.iter().zip(&self.skin.normals);
         // A block's normals are made unit after the next block's matrices are blended: the long chain of operations then
         // finds its input ready, and nothing behind it waits.
-        let mut turned: Option<(&[u32; LANES], [L::V; 3])> = None;
-        for (([vertices], slots), ([rest], [normal])) in blocks.zip(rest) {
+        let mut turned: Option<(&Eight, [L::V; 3])> = None;
+        for (([eight], slots), ([rest], [normal])) in blocks.zip(rest) {
             let m = blended(s, self.skin, palette, slots);
-            if let Some((vertices, normal)) = turned {
-                self.put_normal.put(s, vertices, unit(s, normal));
+            if let Some((eight, normal)) = turned {
+                self.put_normal.put(s, eight, unit(s, normal));
             }
-            self.put.put(s, vertices, transform(s, &m, rest));
-            turned = Some((vertices, rotate(s, &m, normal)));
+            self.put.put(s, eight, transform(s, &m, rest));
+            turned = Some((eight, rotate(s, &m, normal)));
         }
-        if let Some((vertices, normal)) = turned {
-            self.put_normal.put(s, vertices, unit(s, normal));
+        if let Some((eight, normal)) = turned {
+            self.put_normal.put(s, eight, unit(s, normal));
         }
     }
 }
@@ -108,12 +111,11 @@ fn rotate<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
     out
 }
 
-/// Length one; a vector too short to have a direction becomes 0.
+/// Length one to within 4e-4: the processor's estimate of 1/√ is good enough to shade by, and refining it would cost a
+/// tenth of the kernel. A vector too short to have a direction shrinks to 0.
 #[inline(always)]
 fn unit<L: Lanes>(s: L, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
-    let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
-    // Below the smallest normal f32 the square is rounding; 1/√ of it would be noise or infinity.
-    let (tiny, zero) = (s.splat(f32::MIN_POSITIVE), s.splat(0.0));
-    let scale = s.select_less(square, tiny, zero, s.inverse_sqrt(square));
+    let square = s.mul_add(x, x, s.mul_add(y, y, s.mul_add(z, z, s.splat(TINY))));
+    let scale = s.inverse_sqrt_estimate(square);
     [s.mul(x, scale), s.mul(y, scale), s.mul(z, scale)]
 }

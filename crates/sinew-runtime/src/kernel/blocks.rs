@@ -31,11 +31,30 @@ const LOOK_AHEAD: usize = 64;
 /// A set of joints, ascending.
 type Set = Vec<u32>;
 
+/// Eight vertices that share a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Eight {
+    /// The vertex in each lane; the last may repeat to fill up.
+    pub vertices: [u32; LANES],
+    /// The first of them if they stand in a row, otherwise [`SCATTERED_AT`]: one comparison tells a kernel how to write.
+    pub first: u32,
+}
+
+/// No vertex: past the end of every mesh.
+const SCATTERED_AT: u32 = u32::MAX;
+
+impl Eight {
+    fn new(vertices: [u32; LANES]) -> Self {
+        let in_a_row = vertices.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        Self { vertices, first: if in_a_row { vertices[0] } else { SCATTERED_AT } }
+    }
+}
+
 /// Which vertices stand together, and which joints each block visits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blocks<const R: usize> {
-    /// The vertex in each lane of each register, (B); the last block repeats its last vertex to fill up.
-    pub vertices: Vec<[[u32; LANES]; R]>,
+    /// The vertices of each register, (B); the last block repeats its last eight to fill up.
+    pub eights: Vec<[Eight; R]>,
     /// Where each block's joints start in `joints`, (B + 1).
     pub starts: Vec<u32>,
     /// The joints of block b, ascending: `joints[starts[b]..starts[b + 1]]`.
@@ -58,23 +77,23 @@ impl<const R: usize> Blocks<R> {
 
     /// The number of blocks, B.
     pub fn len(&self) -> usize {
-        self.vertices.len()
+        self.eights.len()
     }
 
     /// The vertices of each block of a range, and where its joints stand.
     #[inline(always)]
-    pub fn iter(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[[u32; LANES]; R], Range<usize>)> {
+    pub fn iter(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[Eight; R], Range<usize>)> {
         let starts = &self.starts[blocks.start..];
         let slots = starts.iter().zip(&starts[1..]).map(|(&start, &end)| start as usize..end as usize);
-        self.vertices[blocks].iter().zip(slots)
+        self.eights[blocks].iter().zip(slots)
     }
 
     /// For every joint of every block a row of lanes a register: `value(v, joint)` for the vertex in each lane.
     pub fn rows(&self, mut value: impl FnMut(usize, usize) -> f32) -> Vec<[Row; R]> {
         let mut rows = Vec::with_capacity(self.joints.len());
-        for (vertices, slots) in self.iter(0..self.len()) {
+        for (eights, slots) in self.iter(0..self.len()) {
             for &joint in &self.joints[slots] {
-                rows.push(vertices.map(|lanes| Row(lanes.map(|v| value(v as usize, joint as usize)))));
+                rows.push(eights.map(|eight| Row(eight.vertices.map(|v| value(v as usize, joint as usize)))));
             }
         }
         rows
@@ -82,14 +101,14 @@ impl<const R: usize> Blocks<R> {
 
     /// For every block and register the three coordinates of its vertices, lane by lane.
     pub fn points(&self, points: &[[f32; 3]]) -> Vec<[[Row; 3]; R]> {
-        let register = |lanes: [u32; LANES]| std::array::from_fn(|k| Row(lanes.map(|v| points[v as usize][k])));
-        self.vertices.iter().map(|block| block.map(register)).collect()
+        let register = |eight: Eight| std::array::from_fn(|k| Row(eight.vertices.map(|v| points[v as usize][k])));
+        self.eights.iter().map(|block| block.map(register)).collect()
     }
 
     fn assemble(blocks: Vec<(Set, Vec<[u32; LANES]>)>) -> Self {
-        let mut all = Self { vertices: Vec::with_capacity(blocks.len()), starts: vec![0], joints: Vec::new() };
+        let mut all = Self { eights: Vec::with_capacity(blocks.len()), starts: vec![0], joints: Vec::new() };
         for (joints, eights) in blocks {
-            all.vertices.push(filled(&eights));
+            all.eights.push(filled::<_, R>(&eights).map(Eight::new));
             all.joints.extend(joints);
             all.starts.push(u32::try_from(all.joints.len()).expect("fewer than 2³² joint uses"));
         }
@@ -192,7 +211,8 @@ mod tests {
         let blocks = Blocks::new(sets.len(), JOINT, |v| sets[v].to_vec());
         let mut seen = vec![0; sets.len()];
         for (vertices, slots) in blocks.iter(0..blocks.len()) {
-            let (joints, vertices) = (&blocks.joints[slots], vertices.as_flattened());
+            let (joints, vertices) = (&blocks.joints[slots], vertices.map(|eight| eight.vertices));
+            let vertices = vertices.as_flattened();
             assert!(joints.is_sorted_by(|a, b| a < b));
             for (lane, &v) in vertices.iter().enumerate() {
                 // What fills up repeats a lane before it.
@@ -228,7 +248,7 @@ mod tests {
     fn eight_in_a_row_stay_together_if_that_costs_few_joints() {
         let sets: [&[usize]; 8] = [&[0, 1], &[0], &[1], &[0, 2], &[2], &[0], &[0], &[0]];
         let blocks = check::<1>(&sets);
-        assert_eq!((blocks.vertices[0][0], blocks.joints), ([0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2]));
+        assert_eq!((blocks.eights[0][0].vertices, blocks.joints), ([0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2]));
     }
 
     #[test]

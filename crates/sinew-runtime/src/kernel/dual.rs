@@ -34,7 +34,7 @@ impl DualSkin {
         let pivot = |v: u32| skin.vertex(v as usize).next().map_or(0, |(joint, _)| joint as u32);
         Self {
             weights: blocks.rows(weight),
-            pivots: blocks.vertices.iter().map(|[vertices]| vertices.map(pivot)).collect(),
+            pivots: blocks.eights.iter().map(|[eight]| eight.vertices.map(pivot)).collect(),
             rest: blocks.points(rest),
             blocks,
         }
@@ -56,10 +56,10 @@ impl<P: Put> Kernel for Positions<'_, P> {
     fn run<L: Lanes>(mut self, s: L) {
         let blocks = self.skin.blocks.iter(self.blocks.clone());
         let rest = self.skin.rest[self.blocks.clone()].iter().zip(&self.skin.pivots[self.blocks.clone()]);
-        for (([vertices], slots), ([rest], pivots)) in blocks.zip(rest) {
+        for (([eight], slots), ([rest], pivots)) in blocks.zip(rest) {
             let sum = self.blended(s, slots, pivots);
             let point = apply(s, sum, [s.load(&rest[0]), s.load(&rest[1]), s.load(&rest[2])]);
-            self.put.put(s, vertices, framed(s, &self.frame, point));
+            self.put.put(s, eight, framed(s, &self.frame, point));
         }
     }
 }

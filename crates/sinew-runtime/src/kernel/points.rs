@@ -48,9 +48,9 @@ impl<const N: usize> PointSkin<N> {
             influences(v).into_iter().filter(counts).map(|(joint, _)| joint).collect::<Vec<_>>()
         });
         let mut coefficients = vec![[[Row::default(); R]; N]; blocks.joints.len()];
-        for (vertices, slots) in blocks.iter(0..blocks.len()) {
+        for (eights, slots) in blocks.iter(0..blocks.len()) {
             let joints = &blocks.joints[slots.clone()];
-            for (lane, &v) in vertices.as_flattened().iter().enumerate() {
+            for (lane, &v) in eights.iter().flat_map(|eight| &eight.vertices).enumerate() {
                 for (joint, h) in influences(v as usize).into_iter().filter(counts) {
                     let at = joints.binary_search(&(joint as u32)).expect("the block has its vertices' joints");
                     for n in 0..N {
@@ -75,7 +75,7 @@ pub(crate) struct Points<'a, P> {
 impl<P: Put> Kernel for Points<'_, P> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
-        for (vertices, slots) in self.skin.blocks.iter(self.blocks) {
+        for (eights, slots) in self.skin.blocks.iter(self.blocks) {
             let joints = &self.skin.blocks.joints[slots.clone()];
             // Even and odd columns in sums of their own: with six chains instead of twelve, additions wait for each other.
             let mut sums = [[[s.splat(0.0); 3]; R]; 2];
@@ -92,8 +92,8 @@ impl<P: Put> Kernel for Points<'_, P> {
                 }
             }
             let sums = added(s, sums);
-            self.put.put(s, &vertices[0], sums[0]);
-            self.put.put(s, &vertices[1], sums[1]);
+            self.put.put(s, &eights[0], sums[0]);
+            self.put.put(s, &eights[1], sums[1]);
         }
     }
 }
@@ -118,7 +118,7 @@ impl<P: Put> Kernel for Entries<'_, P> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
         let constants = &self.skin.constants[self.blocks.clone()];
-        for ((vertices, slots), constant) in self.skin.blocks.iter(self.blocks).zip(constants) {
+        for ((eights, slots), constant) in self.skin.blocks.iter(self.blocks).zip(constants) {
             let joints = &self.skin.blocks.joints[slots.clone()];
             let mut sums = [[s.splat(0.0); 3]; R];
             for row in 0..3 {
@@ -136,8 +136,8 @@ impl<P: Put> Kernel for Entries<'_, P> {
                     }
                 }
             }
-            self.put.put(s, &vertices[0], framed(s, &self.frame, sums[0]));
-            self.put.put(s, &vertices[1], framed(s, &self.frame, sums[1]));
+            self.put.put(s, &eights[0], framed(s, &self.frame, sums[0]));
+            self.put.put(s, &eights[1], framed(s, &self.frame, sums[1]));
         }
     }
 }
