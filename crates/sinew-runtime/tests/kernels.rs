@@ -324,7 +324,9 @@ fn palette_normals_are_the_rest_normals_turned_by_the_blended_matrix() {
         let rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest).collect();
         let model = Model::new(character, Deformer::LinearBlend(LinearBlend), Metadata::default()).unwrap();
         for instructions in [Instructions::Portable, Instructions::detect()] {
-            let mut evaluator = Evaluator::with(&model, Options { normals: true, instructions, ..Options::default() });
+            let mut options = Options { normals: true, ..Options::default() };
+            options.instructions = instructions;
+            let mut evaluator = Evaluator::with(&model, options);
             let [mut out, mut rest_normals, mut normals] = [(); 3].map(|()| vec![[f32::NAN; 3]; vertices]);
             evaluator.positions_and_normals(&rest, &mut out, &mut rest_normals);
             evaluator.positions_and_palette_normals(&pose, &mut out, &mut normals);
