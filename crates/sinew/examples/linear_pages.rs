@@ -137,7 +137,7 @@ fn texture_page(folder: &Path, files: &[PathBuf]) -> Result<()> {
          `sinew unwrap examples.npz --statistics motion -o out.glb` flattens a skin so that its texture is distorted least over\n\
          all poses, not just at rest (Merry, Marais and Gain, \"Animation space\", 2006, section 5). Triangles are measured by\n\
          the root mean square over the poses: of the rest pose alone, of a skeleton whose joints turn in every way, or of\n\
-         joints that turn as they do in the training frames.\n\n\
+         joints that turn as they do in the training frames. In that measure each map has the least stretch it can have.\n\n\
          Stretch is the L2 metric of Sander et al. (2001), in percent above an isometry, averaged over frames.\n\n\
          On test frames, which the statistics have not seen:\n\n{head}{unseen}\n\
          On the training frames:\n\n{head}{seen}\n\
@@ -164,7 +164,7 @@ fn mapped(name: String, examples: Examples) -> Result<Mapped> {
     let maps = vec![
         make(&|| Ok(PoseNorm::average(&[vec![DAffine3::IDENTITY; skeleton.bone_count()]])))?,
         make(&|| Ok(PoseNorm::new(skeleton, &MotionModel::UniformRotations)?))?,
-        make(&|| Ok(PoseNorm::new(skeleton, &samples.rotations(skeleton))?))?,
+        make(&|| Ok(PoseNorm::new(skeleton, &MotionModel::Average(samples.clone()))?))?,
     ];
     Ok(Mapped { name, examples, model, maps })
 }

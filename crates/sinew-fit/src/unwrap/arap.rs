@@ -18,41 +18,55 @@ use crate::FitError;
 /// Steps from the conformal map; the energy falls little after the first few.
 const STEPS: usize = 20;
 
-/// Improves `uvs`, the chart's vertices, in place. Triangles whose area is not above `smallest` only hold on to their
-/// neighbours.
-pub fn improve(chart: &Chart, locals: &[Local], smallest: f64, uvs: &mut [DVec2]) -> Result<(), FitError> {
-    let edges: Vec<[f64; 3]> = locals.iter().map(|local| weights(local, smallest)).collect();
-    let n = uvs.len();
-    let mut entries = Vec::with_capacity(12 * edges.len() + n);
-    for (corners, weights) in chart.corners.iter().zip(&edges) {
-        for k in 0..3 {
-            let (i, j) = (corners[(k + 1) % 3], corners[(k + 2) % 3]);
-            entries.push(Triplet::new(i, i, weights[k]));
-            entries.push(Triplet::new(j, j, weights[k]));
-            entries.push(Triplet::new(i.max(j), i.min(j), -weights[k]));
+/// The chart's edges with their cotangents, and the factored matrix of the global step.
+pub struct Laplacian {
+    /// The weights of each triangle's edges, each opposite its corner, (T)(3).
+    edges: Vec<[f64; 3]>,
+    factor: SparseCholesky,
+}
+
+impl Laplacian {
+    /// Triangles whose area is not above `smallest` only hold on to their neighbours.
+    pub fn new(chart: &Chart, locals: &[Local], smallest: f64) -> Result<Self, FitError> {
+        let edges: Vec<[f64; 3]> = locals.iter().map(|local| weights(local, smallest)).collect();
+        let n = chart.vertices.len();
+        let mut entries = Vec::with_capacity(9 * edges.len() + n);
+        for (corners, weights) in chart.corners.iter().zip(&edges) {
+            for k in 0..3 {
+                let (i, j) = (corners[(k + 1) % 3], corners[(k + 2) % 3]);
+                entries.push(Triplet::new(i, i, weights[k]));
+                entries.push(Triplet::new(j, j, weights[k]));
+                entries.push(Triplet::new(i.max(j), i.min(j), -weights[k]));
+            }
         }
+        // The map may float: a little weight on every vertex, nil against the angles, holds it where it is.
+        (0..n).for_each(|i| entries.push(Triplet::new(i, i, SPRING)));
+        let factor = SparseCholesky::new(n, &entries).ok_or_else(|| chart.cannot_be_flattened())?;
+        Ok(Self { edges, factor })
     }
-    // The map may float: a little weight on every vertex, nil against the angles, holds it where it is.
-    (0..n).for_each(|i| entries.push(Triplet::new(i, i, SPRING)));
-    let failed = || FitError::Data(format!("a chart of {} triangles could not be flattened", chart.faces.len()));
-    let factor = SparseCholesky::new(n, &entries).ok_or_else(failed)?;
+
+    /// The vertices (n) whose Laplacian is `right` (n).
+    pub fn solve(&self, right: &[DVec2]) -> Vec<DVec2> {
+        let solution = self.factor.solve(&Mat::from_fn(right.len(), 2, |i, k| right[i][k]));
+        (0..right.len()).map(|i| DVec2::new(solution[(i, 0)], solution[(i, 1)])).collect()
+    }
+}
+
+/// Improves `uvs`, the chart's vertices, in place.
+pub fn improve(chart: &Chart, locals: &[Local], laplacian: &Laplacian, uvs: &mut Vec<DVec2>) {
     for _ in 0..STEPS {
-        let mut right = Mat::from_fn(n, 2, |i, k| SPRING * uvs[i][k]);
-        for ((corners, local), weights) in chart.corners.iter().zip(locals).zip(&edges) {
+        let mut right: Vec<DVec2> = uvs.iter().map(|&uv| SPRING * uv).collect();
+        for ((corners, local), weights) in chart.corners.iter().zip(locals).zip(&laplacian.edges) {
             let rotation = rotation(corners, local, weights, uvs);
             for k in 0..3 {
                 let (a, b) = ((k + 1) % 3, (k + 2) % 3);
                 let edge = rotation * (local.corners[a] - local.corners[b]) * weights[k];
-                for axis in 0..2 {
-                    right[(corners[a], axis)] += edge[axis];
-                    right[(corners[b], axis)] -= edge[axis];
-                }
+                right[corners[a]] += edge;
+                right[corners[b]] -= edge;
             }
         }
-        let solution = factor.solve(&right);
-        uvs.iter_mut().enumerate().for_each(|(i, uv)| *uv = DVec2::new(solution[(i, 0)], solution[(i, 1)]));
+        *uvs = laplacian.solve(&right);
     }
-    if uvs.iter().all(|uv| uv.is_finite()) { Ok(()) } else { Err(failed()) }
 }
 
 /// The cotangents opposite the edges, at each corner; a small spring for a triangle without area.

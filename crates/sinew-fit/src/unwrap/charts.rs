@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use glam::DVec3;
 
+use crate::FitError;
+
 /// A face joins an automatic chart if its normal is within this angle of the chart's mean normal: the chart is then a
 /// height field, never closed, and flattens with little distortion.
 const LARGEST_ANGLE: f64 = 60.0;
@@ -38,6 +40,11 @@ impl Chart {
         };
         let corners = faces.iter().map(|&f| [corner(f, 0), corner(f, 1), corner(f, 2)]).collect();
         Self { faces, corners, vertices }
+    }
+
+    /// The error of a solver that found no map.
+    pub(super) fn cannot_be_flattened(&self) -> FitError {
+        FitError::Data(format!("a chart of {} triangles could not be flattened", self.faces.len()))
     }
 
     /// Whether some edge has one triangle only.

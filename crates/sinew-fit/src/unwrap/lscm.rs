@@ -1,4 +1,4 @@
-//! Least-squares conformal maps of one chart.
+//! Least-squares conformal maps of one chart, where every map starts.
 //!
 //! A triangle whose isometric image in the plane is z₁, z₂, z₃ (complex numbers) is mapped conformally to U₁, U₂, U₃ if
 //! `Σ_j W_j U_j = 0` with `W₁ = z₃ − z₂` and so on. The map minimises
@@ -8,11 +8,11 @@
 //! with two far vertices pinned: sparse normal equations, solved by Cholesky. The isometric image is taken in the L2,2 norm
 //! (appendix B): with q₂ = p₂ − p₁, q₃ = p₃ − p₁ it is (0, 0), (‖q₂‖, 0), (⟨q₂, q₃⟩/‖q₂‖, √(‖q₂‖²‖q₃‖² − ⟨q₂, q₃⟩²)/‖q₂‖).
 
-use glam::DVec2;
+use glam::{DMat2, DVec2};
 use sinew_linalg::{Mat, SparseCholesky, Triplet};
 
-use super::arap;
 use super::charts::Chart;
+use super::{arap, least_stretch};
 use crate::FitError;
 use crate::methods::animation_space::Coordinates;
 use crate::norm::{PoseNorm, difference};
@@ -28,6 +28,8 @@ pub(super) const SPRING: f64 = 1e-6;
 pub struct Local {
     /// The corners.
     pub corners: [DVec2; 3],
+    /// The norm is none for this triangle: a square of a length, or of the area, is negative.
+    pub impossible: bool,
 }
 
 impl Local {
@@ -36,14 +38,23 @@ impl Local {
     pub fn new(coordinates: &Coordinates, norm: &PoseNorm, triangle: [u32; 3]) -> Self {
         let [p1, p2, p3] = triangle.map(|v| &coordinates.vertices[v as usize]);
         let (q2, q3) = (difference(p1, p2), difference(p1, p3));
-        let (a, b, c) = (norm.squared(&q2), norm.inner(&q2, &q3), norm.squared(&q3));
+        let (a, b, c) = (norm.inner(&q2, &q2), norm.inner(&q2, &q3), norm.inner(&q3, &q3));
+        // Well above what rounding leaves of a degenerate triangle.
+        let impossible = a < 0.0 || c < 0.0 || a * c - b * b < -1e-6 * a * c;
+        let (a, c) = (a.max(0.0), c.max(0.0));
         let length = a.sqrt();
         let third = if length > 0.0 {
             DVec2::new(b / length, ((a * c - b * b).max(0.0) / a).sqrt())
         } else {
             DVec2::new(c.sqrt(), 0.0)
         };
-        Self { corners: [DVec2::ZERO, DVec2::new(length, 0.0), third] }
+        Self { corners: [DVec2::ZERO, DVec2::new(length, 0.0), third], impossible }
+    }
+
+    /// `area · G`, G the Gram matrix of the edges from the first corner.
+    fn form(&self) -> DMat2 {
+        let [_, a, b] = self.corners;
+        DMat2::from_cols(DVec2::new(a.dot(a), a.dot(b)), DVec2::new(a.dot(b), b.dot(b))) * self.area()
     }
 
     fn area(&self) -> f64 {
@@ -68,20 +79,26 @@ pub fn solve(chart: &Chart, locals: &[Local]) -> Result<Solved, FitError> {
     let area: f64 = locals.iter().map(Local::area).sum();
     let smallest = SMALLEST_AREA * area / locals.len() as f64;
     let degenerate = locals.iter().filter(|local| local.area() <= smallest).count();
-    let pins = pins(chart, locals);
-    let conformal = scaled(chart, area, least_squares(chart, locals, smallest, pins)?);
     let flipped_by = |uvs: &[DVec2]| {
         let over = |(corners, local): (&[usize; 3], &Local)| local.area() > smallest && signed(uvs, corners) <= 0.0;
         chart.corners.iter().zip(locals).filter(|&pair| over(pair)).count()
     };
-    let mut rigid = conformal.clone();
-    arap::improve(chart, locals, smallest, &mut rigid)?;
-    // The step to an isometry must not turn triangles over that the conformal map left as they are.
-    let mut uvs = if flipped_by(&rigid) <= flipped_by(&conformal) { rigid } else { conformal };
+    let pins = pins(chart, locals);
+    let mut uvs = scaled(chart, area, least_squares(chart, locals, smallest, pins)?);
     // A chart that came out on its back is mirrored.
     if 2 * flipped_by(&uvs) > chart.faces.len() - degenerate {
         uvs.iter_mut().for_each(|uv| uv.x = -uv.x);
     }
+    let laplacian = arap::Laplacian::new(chart, locals, smallest)?;
+    let mut rigid = uvs.clone();
+    arap::improve(chart, locals, &laplacian, &mut rigid);
+    // The step to an isometry must not turn triangles over that the conformal map left as they are.
+    if rigid.iter().all(|uv| uv.is_finite()) && flipped_by(&rigid) <= flipped_by(&uvs) {
+        uvs = rigid;
+    }
+    let form = |local: &Local| if local.area() > smallest { local.form() } else { DMat2::ZERO };
+    let forms: Vec<DMat2> = locals.iter().map(form).collect();
+    let mut uvs = least_stretch::improve(chart, &forms, &laplacian, uvs);
     let upright = upright(&uvs);
     uvs.iter_mut().for_each(|uv| *uv = upright * *uv);
     let start = (DVec2::INFINITY, DVec2::NEG_INFINITY);
@@ -193,12 +210,11 @@ fn least_squares(
     }
     // A vertex that no triangle determines stays put instead of making the matrix singular.
     (0..2 * n).for_each(|i| entries.push(Triplet::new(i, i, 1e-12)));
-    let failed = || FitError::Data(format!("a chart of {} triangles could not be flattened", chart.faces.len()));
-    let solution = SparseCholesky::new(2 * n, &entries).ok_or_else(failed)?.solve(&right);
+    let solution = SparseCholesky::new(2 * n, &entries).ok_or_else(|| chart.cannot_be_flattened())?.solve(&right);
     for (index, &v) in free.iter().enumerate() {
         uvs[v] = DVec2::new(solution[(2 * index, 0)], solution[(2 * index + 1, 0)]);
     }
-    if uvs.iter().all(|uv| uv.is_finite()) { Ok(uvs) } else { Err(failed()) }
+    if uvs.iter().all(|uv| uv.is_finite()) { Ok(uvs) } else { Err(chart.cannot_be_flattened()) }
 }
 
 /// The rotation that lays the chart's longer extent along x.

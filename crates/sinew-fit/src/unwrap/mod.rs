@@ -2,9 +2,11 @@
 //! (Lévy, Petitjean, Ray and Maillot, "Least squares conformal maps for automatic texture atlas generation", 2002) whose
 //! triangles are measured in the L2,2 norm, the root mean square over all poses, rather than in the rest pose.
 //!
-//! Charts are the mesh's own UV charts or, without UVs, found by [`charts::automatic`]. Each is flattened by `lscm`, made as
-//! nearly isometric as it can be by `arap` (the paper stops at conformal maps, whose scale drifts along long charts) and
-//! packed into the unit square by `pack`. [`stretch`] measures the result.
+//! Charts are the mesh's own UV charts or, without UVs, found by [`charts::automatic`]. Each is flattened by `lscm`, made
+//! nearly isometric by `arap`, then given the least stretch by `least_stretch` and packed into the unit square by `pack`.
+//! [`stretch`] measures the result. The paper stops at conformal maps. Those keep angles, not sizes, so what a map gains from
+//! knowing the motion could be lost again in its scale; lowering the very stretch that is measured, in every norm alike,
+//! leaves only the norms to differ.
 //!
 //! What goes wrong is mended and said: a closed chart is cut into automatic ones, a chart that comes out on its back is
 //! mirrored, one with some triangles turned over is halved and flattened again, triangles without area are held by
@@ -12,6 +14,7 @@
 
 mod arap;
 pub mod charts;
+mod least_stretch;
 mod lscm;
 mod pack;
 pub mod stretch;
@@ -58,6 +61,7 @@ pub fn unwrap(
     let flat: Vec<Vec<Flat>> =
         charts.into_par_iter().map(|chart| flatten(chart, rest, &measured)).collect::<Result<_, _>>()?;
     let flat: Vec<Flat> = flat.into_iter().flatten().collect();
+    tell_impossible(&measured, &mut notes);
     tell_flips(&flat, &mut notes);
     let sizes: Vec<DVec2> = flat.iter().map(|flat| flat.size).collect();
     let (places, side) = pack::pack(&sizes);
@@ -127,6 +131,16 @@ fn flatten(chart: Chart, rest: &[DVec3], measured: &[lscm::Local]) -> Result<Vec
         });
     }
     Ok(done)
+}
+
+fn tell_impossible(measured: &[lscm::Local], notes: &mut Vec<String>) {
+    let impossible = measured.iter().filter(|local| local.impossible).count();
+    if impossible > 0 {
+        notes.push(format!(
+            "{impossible} triangles have no lengths under what is assumed of the motion: joints that were taken to be \
+             independent move together; assume less (rotations), or the average over the poses"
+        ));
+    }
 }
 
 fn tell_flips(flat: &[Flat], notes: &mut Vec<String>) {

@@ -37,8 +37,9 @@ pub struct Args {
     /// how the joints move.
     #[arg(long, value_enum, default_value_t = Statistics::Motion)]
     statistics: Statistics,
-    /// With --statistics motion: what is assumed of how joints move.
-    #[arg(long, value_enum, default_value_t = Assume::Rotations)]
+    /// With --statistics motion: what is assumed of how joints move. The average takes the frames as they are; assuming that
+    /// joints are independent also foresees poses that no frame shows.
+    #[arg(long, value_enum, default_value_t = Assume::Average)]
     assume: Assume,
     /// With --assume hybrid: bones whose joints move together, as sampled; may be given several times.
     #[arg(long, value_name = "BONES")]
