@@ -272,12 +272,15 @@ impl<'model> Evaluator<'model> {
     pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
         let Self { model, plan, posed, regression, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
-        // Plain skinning and rotational regression's kernel need the world transforms only.
-        let world_only =
-            regression.is_some() || matches!(model.deformer, Deformer::LinearBlend(_) | Deformer::AnimationSpace(_));
+        // These take the bones' transforms straight from the pose.
+        let own_palette = regression.is_some()
+            || matches!(
+                model.deformer,
+                Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) | Deformer::MultiWeight(_)
+            );
         // The kernel has the proxies' correction in it.
         let corrected = model.correction.is_some() && (regression.is_none() || model.proxy_correction().is_none());
-        if !world_only || direct || corrected {
+        if !own_palette || direct || corrected {
             posed.set(pose);
         } else {
             posed.set_frame(pose);
@@ -288,7 +291,7 @@ impl<'model> Evaluator<'model> {
         let Self { model, posed, scratch, matrices, options, regression, .. } = self;
         match &model.deformer {
             Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),
-            Deformer::MultiWeight(_) => posed.relative_palette(matrices),
+            Deformer::MultiWeight(_) => posed.relative_palette(pose, matrices),
             Deformer::DualQuaternion(d) => d.palette(posed, scratch),
             Deformer::HalfWay(d) => {
                 d.pose_palette(&model.character, posed, scratch);

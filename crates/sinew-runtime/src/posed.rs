@@ -11,6 +11,8 @@ pub struct PosedSkeleton {
     root: usize,
     /// `Ĝ_b⁻¹`, (J).
     inverse_rest: Vec<Affine3A>,
+    /// `Ĝ_b⁻¹ F̂`, (J).
+    from_rest_frame: Vec<Affine3A>,
     /// The root's rest frame F̂.
     pub rest_frame: Affine3A,
     /// The root's posed frame F.
@@ -28,9 +30,11 @@ impl PosedSkeleton {
         let root = character.root();
         let rest_frame = rigid_part(character.bones[root].rest);
         let bones = character.bones.len();
+        let inverse_rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest.inverse()).collect();
         Self {
             root,
-            inverse_rest: character.bones.iter().map(|bone| bone.rest.inverse()).collect(),
+            from_rest_frame: inverse_rest.iter().map(|&inverse| inverse * rest_frame).collect(),
+            inverse_rest,
             rest_frame,
             frame: rest_frame,
             relative: vec![Affine3A::IDENTITY; bones],
@@ -62,10 +66,12 @@ impl PosedSkeleton {
         self.frame = rigid_part(pose[self.root]);
     }
 
-    /// The transforms within the root's frame of the pose that was set, as rows of 3×4 matrices, (J).
-    pub(crate) fn relative_palette(&self, palette: &mut [Matrix]) {
-        for (matrix, relative) in palette.iter_mut().zip(&self.relative) {
-            *matrix = relative.into();
+    /// The transforms within the root's frame of a pose whose frame was set, as rows of 3×4 matrices, (J).
+    pub(crate) fn relative_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
+        assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
+        let inverse_frame = self.frame.inverse();
+        for ((matrix, &global), &from_rest_frame) in palette.iter_mut().zip(pose).zip(&self.from_rest_frame) {
+            *matrix = Matrix::from(&(inverse_frame * (global * from_rest_frame)));
         }
     }
 }

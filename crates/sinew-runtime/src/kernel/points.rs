@@ -59,7 +59,8 @@ impl<const N: usize> PointSkin<N> {
                 }
             }
         }
-        let constants = if constants.is_empty() { Vec::new() } else { blocks.points(constants) };
+        let zero = constants.iter().all(|c| *c == [0.0; 3]);
+        let constants = if zero { Vec::new() } else { blocks.points(constants) };
         Self { coefficients, constants, blocks }
     }
 }
@@ -117,23 +118,28 @@ pub(crate) struct Entries<'a, P> {
 impl<P: Put> Kernel for Entries<'_, P> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
-        let constants = &self.skin.constants[self.blocks.clone()];
-        for ((eights, slots), constant) in self.skin.blocks.iter(self.blocks).zip(constants) {
+        let blocks = self.blocks.clone().zip(self.skin.blocks.iter(self.blocks));
+        for (b, (eights, slots)) in blocks {
             let joints = &self.skin.blocks.joints[slots.clone()];
-            let mut sums = [[s.splat(0.0); 3]; R];
-            for row in 0..3 {
-                sums[0][row] = s.load(&constant[0][row]);
-                sums[1][row] = s.load(&constant[1][row]);
-            }
+            // Even and odd columns apart, as for points.
+            let mut sums = [[[s.splat(0.0); 3]; R]; 2];
             for (&joint, h) in joints.iter().zip(&self.skin.coefficients[slots]) {
                 let m = &self.palette[joint as usize].0;
                 for column in 0..4 {
+                    let sums = &mut sums[column % 2];
                     for row in 0..3 {
                         let at = 4 * row + column;
                         let entry = s.splat(m[at]);
                         sums[0][row] = s.mul_add(entry, s.load(&h[at][0]), sums[0][row]);
                         sums[1][row] = s.mul_add(entry, s.load(&h[at][1]), sums[1][row]);
                     }
+                }
+            }
+            let mut sums = added(s, sums);
+            if let Some(constant) = self.skin.constants.get(b) {
+                for row in 0..3 {
+                    sums[0][row] = s.add(sums[0][row], s.load(&constant[0][row]));
+                    sums[1][row] = s.add(sums[1][row], s.load(&constant[1][row]));
                 }
             }
             self.put.put(s, &eights[0], framed(s, &self.frame, sums[0]));
