@@ -371,8 +371,7 @@ impl Normals {
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
         let own = model.deformer.palette_skin(character);
         let skin = BlendSkin::new(own.unwrap_or(&character.skin), &character.rest_positions, &rest);
-        let spread = vec![blend::Spread::default(); palette_len(model)];
-        Self { ring, skin: Arc::new(skin), spread, skin_poses: own.is_some() }
+        Self { ring, spread: skin.room(), skin: Arc::new(skin), skin_poses: own.is_some() }
     }
 }
 

@@ -11,6 +11,8 @@ pub struct PosedSkeleton {
     root: usize,
     /// `Ĝ_b⁻¹`, (J).
     inverse_rest: Vec<Affine3A>,
+    /// The same row by row, (J).
+    inverse_rest_rows: Vec<Matrix>,
     /// `Ĝ_b⁻¹ F̂`, (J).
     from_rest_frame: Vec<Affine3A>,
     /// The root's rest frame F̂.
@@ -33,6 +35,7 @@ impl PosedSkeleton {
         let inverse_rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest.inverse()).collect();
         Self {
             root,
+            inverse_rest_rows: inverse_rest.iter().map(Matrix::from).collect(),
             from_rest_frame: inverse_rest.iter().map(|&inverse| inverse * rest_frame).collect(),
             inverse_rest,
             rest_frame,
@@ -56,8 +59,8 @@ impl PosedSkeleton {
     /// The world transforms of a pose as rows of 3×4 matrices, (J), and nothing else: all that plain skinning needs.
     pub(crate) fn world_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
         assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
-        for ((matrix, &global), &inverse_rest) in palette.iter_mut().zip(pose).zip(&self.inverse_rest) {
-            *matrix = Matrix::from(&(global * inverse_rest));
+        for ((matrix, global), inverse_rest) in palette.iter_mut().zip(pose).zip(&self.inverse_rest_rows) {
+            *matrix = Matrix::product(global, inverse_rest);
         }
     }
 

@@ -12,7 +12,10 @@ use crate::Skin;
 /// A skin ready for the kernel: its vertices in blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct BlendSkin {
-    pub blocks: Blocks<1>,
+    /// Its joints are places in `sources`.
+    blocks: Blocks<1>,
+    /// The matrices of the palette that any block visits, ascending.
+    sources: Vec<u32>,
     /// Weights, a row of lanes for every joint of every block.
     weights: Vec<[Row; 1]>,
     /// Rest positions x, y, z, (B).
@@ -24,11 +27,23 @@ pub(crate) struct BlendSkin {
 impl BlendSkin {
     /// Prepares `skin` for rest positions and normals, (V) each.
     pub fn new(skin: &Skin, rest: &[[f32; 3]], rest_normals: &[[f32; 3]]) -> Self {
-        let blocks = Blocks::new(rest.len(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
+        let mut blocks = Blocks::new(rest.len(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
         // A joint may be listed twice; its weights add up.
         let weight = |v, j| skin.vertex(v).filter(|&(joint, _)| joint == j).map(|(_, weight)| weight).sum();
         let (rest, normals) = (blocks.points(rest), blocks.points(rest_normals));
-        Self { weights: blocks.rows(weight), rest, normals, blocks }
+        let weights = blocks.rows(weight);
+        let mut sources = blocks.joints.clone();
+        sources.sort_unstable();
+        sources.dedup();
+        for joint in &mut blocks.joints {
+            *joint = sources.binary_search(joint).expect("it was listed") as u32;
+        }
+        Self { weights, rest, normals, sources, blocks }
+    }
+
+    /// Room for the matrices that it reads.
+    pub fn room(&self) -> Vec<Spread> {
+        vec![Spread::default(); self.sources.len()]
     }
 }
 
@@ -36,7 +51,8 @@ impl BlendSkin {
 pub(crate) struct PositionsAndNormals<'a, P, N> {
     pub skin: &'a BlendSkin,
     pub palette: &'a [Matrix],
-    /// Room for the palette with every entry in all lanes, (palette): a multiply-add then takes it straight from memory.
+    /// Room for the palette with every entry in all lanes, see [`BlendSkin::room`]: a multiply-add then takes it straight
+    /// from memory.
     pub spread: &'a mut [Spread],
     pub put: P,
     pub put_normal: N,
@@ -51,8 +67,8 @@ pub(crate) type Spread = [Row; 12];
 impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
-        for (spread, matrix) in self.spread.iter_mut().zip(self.palette) {
-            *spread = matrix.0.map(|entry| Row([entry; LANES]));
+        for (spread, &source) in self.spread.iter_mut().zip(&self.skin.sources) {
+            *spread = self.palette[source as usize].0.map(|entry| Row([entry; LANES]));
         }
         let palette = &*self.spread;
         let blocks = self.skin.blocks.iter(0..self.skin.blocks.len());

@@ -1,5 +1,5 @@
-//! A correction of proxy bones in lanes: eight example poses or eight numbers of the changes at a time, on the rotations that
-//! rotational regression's kernel has found already. The plain twin is
+//! A correction of proxy bones in lanes: eight joints, eight example poses or two proxies' rows at a time, on the rotations
+//! that rotational regression's kernel has found already. The plain twin is
 //! [`ProxyCorrection`](crate::correction::ProxyCorrection)'s own `pose`.
 //!
 //! A region's changes are blended from what is less to read: from the example poses, `Σ_e κ_e C_e` with
@@ -14,7 +14,7 @@ use super::regress::{LANES, eights, gathered};
 use super::rotation::matrices;
 use crate::correction::{ProxyCorrection, ProxyRegion};
 
-/// A correction laid out for its kernel. N example poses in `rows` eights; the last pose repeats to fill up.
+/// A correction laid out for its kernel. N example poses, in `rows` eights where they stand in lanes.
 #[derive(Debug, Clone)]
 pub(crate) struct Corrections {
     poses: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Corrections {
     joints: Vec<Joints>,
     /// The number of joints, C.
     joint_count: usize,
-    /// Quaternions of the examples, x, y, z, w, (C in eights, rows).
+    /// Quaternions of the examples, x, y, z, w of eight joints at a time, (C in eights, N).
     examples: Vec<[Row; 4]>,
     /// The rate of ν; none if no region has a peak.
     peak_rate: Option<f32>,
@@ -32,8 +32,10 @@ pub(crate) struct Corrections {
     regions: Vec<Region>,
     /// (joint, rate) of every region's kernel, one after the other.
     pairs: Vec<(u32, f32)>,
-    /// Mixing matrices and changes of every region, see [`blend`].
-    values: Vec<Row>,
+    /// Mixing matrices of the regions that have one, see [`blend`].
+    mixing: Vec<Row>,
+    /// Changes of every region, two proxies at a time: for each input the three rows of both.
+    changes: Vec<[Row; 3]>,
     /// Proxies of every region, one after the other.
     proxies: Vec<u32>,
 }
@@ -74,10 +76,8 @@ pub(crate) struct CorrectionRoom {
     kernel: Vec<f32>,
     /// One region's component weights, in eights.
     weights: Vec<f32>,
-    /// One region's changes, in eights.
-    changes: Vec<f32>,
     /// `F Q_b` of the regions' bones, row by row, (regions in eights).
-    turns: Vec<[f32; 9]>,
+    turns: Vec<[Row; 9]>,
 }
 
 impl Corrections {
@@ -100,12 +100,10 @@ impl Corrections {
                 rate: Row(fade.map(|[near, far]| 1.0 / (far - near).max(1e-12))),
             }
         };
-        let example = |c: usize, row: usize| {
-            let pose = |l: usize| (row * LANES + l).min(n - 1);
-            std::array::from_fn(|k| Row(std::array::from_fn(|l| space.rotations[(c * 4 + k) * n + pose(l)])))
+        let example = |eight: &[usize; LANES], e: usize| {
+            std::array::from_fn(|k| Row(eight.map(|c| space.rotations[(c * 4 + k) * n + e])))
         };
-        let examples =
-            groups.iter().flatten().flat_map(|&c| (0..rows).map(move |row| (c, row))).map(|(c, row)| example(c, row));
+        let examples = groups.iter().flat_map(|eight| (0..n).map(move |e| example(eight, e)));
         let mut laid = Self {
             poses: n,
             rows,
@@ -116,7 +114,8 @@ impl Corrections {
             bones: eights(&c.regions.iter().map(|r| bone(r.bone as u16)).collect::<Vec<_>>()),
             regions: Vec::new(),
             pairs: Vec::new(),
-            values: Vec::new(),
+            mixing: Vec::new(),
+            changes: Vec::new(),
             proxies: Vec::new(),
         };
         let after = DAffine3 {
@@ -143,40 +142,48 @@ impl Corrections {
 
     /// Adds a region's mixing matrix, if it is of use, and changes; the number of components, nil without a mixing matrix.
     fn add_values(&mut self, region: &ProxyRegion, n: usize, after: DAffine3) -> usize {
-        let (count, width) = (region.mixing.len() / n.max(1), 12 * region.proxies.len());
-        let change = |k: usize, entry: usize| {
-            let columns = &region.components[k * region.proxies.len() + entry / 12];
-            folded(columns, after)[entry % 12]
+        let (count, members) = (region.mixing.len() / n.max(1), region.proxies.len());
+        let component = |k: usize, member: usize| folded(&region.components[k * members + member], after);
+        let mixing = |k: usize, e: usize| f64::from(region.mixing[k * n + e]);
+        let few = count * (n + 12 * members) < n * 12 * members;
+        let change = |input: usize, member: usize| -> [f64; 12] {
+            if few {
+                return component(input, member);
+            }
+            let mut mixed = [0.0; 12];
+            for k in 0..count {
+                let entries = component(k, member);
+                mixed.iter_mut().zip(entries).for_each(|(sum, entry)| *sum += mixing(k, input) * entry);
+            }
+            mixed
         };
-        let entries: Vec<Vec<f64>> = (0..count).map(|k| (0..width).map(|entry| change(k, entry)).collect()).collect();
-        if count * (n + width) < n * width {
-            self.values.extend(blendable(n, count, |e, k| f64::from(region.mixing[k * n + e])));
-            self.values.extend(blendable(count, width, |k, entry| entries[k][entry]));
-            return count;
+        for pair in (0..members).step_by(2) {
+            for input in 0..if few { count } else { n } {
+                let [first, second] =
+                    [0, 1].map(|m| if pair + m < members { change(input, pair + m) } else { [0.0; 12] });
+                let row =
+                    |i: usize| Row(std::array::from_fn(|l| (if l < 4 { first } else { second })[4 * i + l % 4] as f32));
+                self.changes.push([row(0), row(1), row(2)]);
+            }
         }
-        let mixed = |e: usize, entry: usize| {
-            (0..count).map(|k| f64::from(region.mixing[k * n + e]) * entries[k][entry]).sum::<f64>()
-        };
-        self.values.extend(blendable(n, width, mixed));
-        0
+        if !few {
+            return 0;
+        }
+        self.mixing.extend(blendable(n, count, |e, k| mixing(k, e)));
+        count
     }
 
     /// Room for it.
     pub fn room(&self) -> CorrectionRoom {
         let row = Row::default();
-        let most = |count: &dyn Fn(usize, &Region) -> usize| {
-            let starts = std::iter::once(0).chain(self.regions.iter().map(|region| region.proxies));
-            let sizes = starts.zip(&self.regions).map(|(start, region)| count(start, region));
-            sizes.max().unwrap_or(0).next_multiple_of(LANES)
-        };
+        let most = self.regions.iter().map(|region| region.components).max().unwrap_or(0);
         CorrectionRoom {
-            distances: vec![row; self.examples.len()],
+            distances: vec![row; LANES * self.joints.len() * self.rows],
             fades: vec![row; self.joints.len()],
             peaks: vec![row; if self.peak_rate.is_some() { self.rows } else { 0 }],
             kernel: vec![0.0; LANES * self.rows],
-            weights: vec![0.0; most(&|_, region| region.components)],
-            changes: vec![0.0; most(&|start, region| 12 * (region.proxies - start))],
-            turns: vec![[0.0; 9]; LANES * self.bones.len()],
+            weights: vec![0.0; most.next_multiple_of(LANES)],
+            turns: vec![[row; 9]; self.bones.len()],
         }
     }
 
@@ -196,47 +203,44 @@ impl Corrections {
         }
         self.see(s, joints, room);
         self.peaks(s, room);
-        for (places, out) in self.bones.iter().zip(room.turns.as_chunks_mut::<LANES>().0) {
-            for (k, entry) in matrices(s, gathered(s, rotations, places)).into_iter().enumerate() {
-                for (turn, value) in out.iter_mut().zip(s.array(entry)) {
-                    turn[k] = value;
-                }
+        for (places, out) in self.bones.iter().zip(&mut room.turns) {
+            let turns = matrices(s, gathered(s, rotations, places));
+            for k in 0..9 {
+                out[k] = Row(s.array(turns[k]));
             }
         }
-        let (mut pairs, mut members, mut values) = (&self.pairs[..], &self.proxies[..], &self.values[..]);
+        let (mut pairs, mut members) = (&self.pairs[..], &self.proxies[..]);
+        let (mut mixing, mut changes) = (&self.mixing[..], &self.changes[..]);
         let (mut first_pair, mut first_proxy) = (0, 0);
         for (r, region) in self.regions.iter().enumerate() {
-            let (own_pairs, own_members);
+            let (own_pairs, own_members, own_mixing, own_changes);
             (own_pairs, pairs) = pairs.split_at(region.pairs - first_pair);
             (own_members, members) = members.split_at(region.proxies - first_proxy);
             (first_pair, first_proxy) = (region.pairs, region.proxies);
-            let width = (12 * own_members.len()).div_ceil(LANES);
             let mixed = region.components.div_ceil(LANES);
             let inputs = if mixed == 0 { self.poses } else { region.components };
-            let (mixing, changes);
-            (mixing, values) = values.split_at(mixed * self.poses);
-            (changes, values) = values.split_at(width * inputs);
+            (own_mixing, mixing) = mixing.split_at(mixed * self.poses);
+            (own_changes, changes) = changes.split_at(own_members.len().div_ceil(2) * inputs);
             let fade = |&(c, _): &(u32, f32)| room.fades[c as usize / LANES].0[c as usize % LANES];
             let faded: f32 = own_pairs.iter().map(fade).product();
             if faded == 0.0 {
                 continue;
             }
             self.kernel(s, region, own_pairs, faded, room);
-            let kappa = room.kernel.as_slice();
-            if mixed == 0 {
-                blend(s, &kappa[..inputs], changes, &mut room.changes[..LANES * width]);
-            } else {
-                blend(s, &kappa[..self.poses], mixing, &mut room.weights[..LANES * mixed]);
-                blend(s, &room.weights[..inputs], changes, &mut room.changes[..LANES * width]);
+            if mixed != 0 {
+                blend(s, &room.kernel[..self.poses], own_mixing, &mut room.weights[..LANES * mixed]);
             }
-            let turn = &room.turns[r];
-            for (&p, delta) in own_members.iter().zip(room.changes.as_chunks::<12>().0) {
-                let out = &mut proxies[p as usize].0;
+            let inputs = if mixed == 0 { &room.kernel[..inputs] } else { &room.weights[..inputs] };
+            let (turn, lane) = (&room.turns[r / LANES], r % LANES);
+            for (two, values) in own_members.chunks(2).zip(own_changes.chunks_exact(inputs.len().max(1))) {
+                let [x, y, z] = change(s, inputs, values);
                 for row in 0..3 {
-                    for c in 0..4 {
-                        out[4 * row + c] += turn[3 * row] * delta[c]
-                            + turn[3 * row + 1] * delta[4 + c]
-                            + turn[3 * row + 2] * delta[8 + c];
+                    let [a, b, c] = [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
+                    let turned = s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul(s.splat(c), z)));
+                    let turned = s.array(turned);
+                    for (&p, turned) in two.iter().zip(turned.as_chunks::<4>().0) {
+                        let out = &mut proxies[p as usize].0[4 * row..][..4];
+                        out.iter_mut().zip(turned).for_each(|(out, turned)| *out += turned);
                     }
                 }
             }
@@ -248,28 +252,30 @@ impl Corrections {
     fn see<L: Lanes>(&self, s: L, rotations: &[[Row; 4]], room: &mut CorrectionRoom) {
         let one = s.splat(1.0);
         let zero = s.splat(0.0);
-        let examples = self.examples.chunks_exact(LANES * self.rows);
+        let examples = self.examples.chunks_exact(self.poses);
         let distances = room.distances.chunks_exact_mut(LANES * self.rows);
         for (((joints, examples), distances), fade) in
             self.joints.iter().zip(examples).zip(distances).zip(&mut room.fades)
         {
-            let mut nearest = [zero; LANES];
-            for l in 0..LANES {
-                let (q, lane) = (&rotations[joints.places[l] as usize / LANES], joints.places[l] as usize % LANES);
-                let own = [s.splat(q[0].0[lane]), s.splat(q[1].0[lane]), s.splat(q[2].0[lane]), s.splat(q[3].0[lane])];
-                let mut least = s.splat(f32::MAX);
-                for row in 0..self.rows {
-                    let example = &examples[l * self.rows + row];
-                    let d = apart(s, &own, example);
-                    least = s.select_less(d, least, d, least);
-                    distances[l * self.rows + row] = Row(s.array(d));
+            let mut own = [Row::default(); 4];
+            for (lane, &place) in joints.places.iter().enumerate() {
+                let q = &rotations[place as usize / LANES];
+                for k in 0..4 {
+                    own[k].0[lane] = q[k].0[place as usize % LANES];
                 }
-                nearest[l] = least;
             }
-            let rows = s.transpose(nearest);
-            let mut least = rows[0];
-            for &d in &rows[1..] {
-                least = s.select_less(d, least, d, least);
+            let own = [s.load(&own[0]), s.load(&own[1]), s.load(&own[2]), s.load(&own[3])];
+            let mut least = s.splat(f32::MAX);
+            for (row, examples) in examples.chunks(LANES).enumerate() {
+                let mut eight = [zero; LANES];
+                for (d, example) in eight.iter_mut().zip(examples) {
+                    *d = apart(s, &own, example);
+                    least = s.select_less(*d, least, *d, least);
+                }
+                let eight = s.transpose(eight);
+                for l in 0..LANES {
+                    distances[l * self.rows + row] = Row(s.array(eight[l]));
+                }
             }
             // 1 − t² (3 − 2t), t from nil at `near` to one at `far`.
             let t = s.mul(s.sub(s.sqrt(least), s.load(&joints.near)), s.load(&joints.rate));
@@ -313,6 +319,30 @@ impl Corrections {
             room.kernel[LANES * row..][..LANES].copy_from_slice(&s.array(s.mul(kappa, s.splat(faded))));
         }
     }
+}
+
+/// `Σ_i inputs_i values_i`: the rows of two proxies' changes.
+#[inline(always)]
+fn change<L: Lanes>(s: L, inputs: &[f32], values: &[[Row; 3]]) -> [L::V; 3] {
+    // Even and odd inputs apart: with three chains additions wait for each other.
+    let mut sums = [[s.splat(0.0); 3]; 2];
+    let ((twos, last), (values, last_value)) = (inputs.as_chunks::<2>(), values.as_chunks::<2>());
+    for (inputs, values) in twos.iter().zip(values) {
+        for k in 0..2 {
+            let weight = s.splat(inputs[k]);
+            for row in 0..3 {
+                sums[k][row] = s.mul_add(weight, s.load(&values[k][row]), sums[k][row]);
+            }
+        }
+    }
+    if let ([input], [value]) = (last, last_value) {
+        let weight = s.splat(*input);
+        for row in 0..3 {
+            sums[0][row] = s.mul_add(weight, s.load(&value[row]), sums[0][row]);
+        }
+    }
+    let [even, odd] = sums;
+    [s.add(even[0], odd[0]), s.add(even[1], odd[1]), s.add(even[2], odd[2])]
 }
 
 /// `d² = ‖q − e‖² ‖q + e‖²`: the narrow ν sees its last digits, which a dot product would lose.
