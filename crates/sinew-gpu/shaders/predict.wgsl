@@ -8,6 +8,8 @@
 // each joint; `predict`, a thread a predictor, workgroups (P / 64, instances), writes the gradients into the pose buffer,
 // where pass `proxies` reads them.
 //
+// An instance beyond the trained ranges, which its F tells, has its gradients from the processor: nothing is predicted.
+//
 // Storage buffers: 3.
 
 struct Params {
@@ -29,7 +31,7 @@ struct Params {
 // parents (J), the root its own; branch references (J, 3); frames (P); joints (P, width); M (P, 3, C); H (P, 6, C),
 // C = width · features + 1; real numbers as f32 bits
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
-// per instance: F as 4 columns; q as 4 columns a bone; …; after all instances: d as 3 columns a predictor and instance
+// per instance: F as 4 columns, the first with a 1 behind it beyond the trained ranges; q as 4 columns a bone; …; after all instances: d as 3 columns a predictor and instance
 @group(0) @binding(2) var<storage, read_write> pose: array<vec4<f32>>;
 // per instance and bone: 9 features, then Q_b column by column
 @group(0) @binding(3) var<storage, read_write> joint: array<f32>;
@@ -153,7 +155,7 @@ fn joints(@builtin(global_invocation_id) id: vec3<u32>) {
 @compute @workgroup_size(64)
 fn predict(@builtin(global_invocation_id) id: vec3<u32>) {
     let k = id.x;
-    if (k >= params.predictors) {
+    if (k >= params.predictors || pose[id.y * params.pose_size].w != 0.0) {
         return;
     }
     let columns = params.width * params.features + 1u;

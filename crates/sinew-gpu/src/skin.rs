@@ -141,10 +141,18 @@ impl<'model> GpuSkin<'model> {
         self.upload.clear();
         self.gradients.clear();
         self.correction_upload.clear();
-        for pose in poses.chunks_exact(bones) {
+        for (instance, pose) in poses.chunks_exact(bones).enumerate() {
             let inputs = if self.predict { self.evaluator.pose_only(pose) } else { self.evaluator.inputs(pose) };
+            let first = self.upload.len();
             push_pose(self.model, &inputs, &mut self.upload);
             inputs.gradients.iter().for_each(|d| self.gradients.extend(tables::columns(d)));
+            if self.predict && !inputs.gradients.is_empty() {
+                // Beyond the trained ranges: what the GPU would predict is there already, behind all poses.
+                self.upload[first][3] = 1.0;
+                let place = pose_vectors(self.model) * self.instances + self.gradients.len() * instance;
+                gpu.queue.write_buffer(&self.pose, 16 * place as u64, bytemuck::cast_slice(&self.gradients));
+                self.gradients.clear();
+            }
             if self.correction.is_some() {
                 push_correction(&inputs, &mut self.correction_upload);
             }

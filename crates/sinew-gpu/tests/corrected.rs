@@ -60,8 +60,16 @@ fn models() -> Vec<(&'static str, Model)> {
     let plain = || model(Deformer::RotationalRegression(regression(&character)));
     let extra = ExtraJoint::PartWay { bone: 3, origin: [0.1, 0.2, 0.0], reference: [0.0; 3], part: 0.5 };
     let half_way = HalfWay { extras: vec![extra], skin: character.skin.clone() };
+    let mut narrow = regression(&character);
+    // The poses go well beyond: see the run time's own tests for what that means.
+    narrow.ranges.low.fill([-0.05; 3]);
+    narrow.ranges.high.fill([0.05; 3]);
+    let beyond = || model(Deformer::RotationalRegression(narrow.clone()));
     vec![
         ("no correction", plain()),
+        ("beyond the trained ranges", beyond()),
+        ("beyond the trained ranges, proxies corrected", beyond().with_correction(of_proxies()).unwrap()),
+        ("beyond the trained ranges, vertices corrected", beyond().with_correction(of_vertices()).unwrap()),
         ("proxies corrected", plain().with_correction(of_proxies()).unwrap()),
         ("vertices corrected", plain().with_correction(of_vertices()).unwrap()),
         ("half-way joints", model(Deformer::HalfWay(half_way))),

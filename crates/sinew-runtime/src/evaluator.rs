@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use glam::Affine3A;
 
+use crate::beyond::Beyond;
 use crate::bounds::{Aabb, Bounds};
 use crate::correction::{CorrectionScratch, VertexCorrection};
 use crate::deform::Scratch;
@@ -49,6 +50,8 @@ pub struct Evaluator<'model> {
     plan: Arc<Plan>,
     /// Rotational regression laid out for its kernel.
     regression: Option<Arc<Regression>>,
+    /// What holds poses within rotational regression's trained ranges.
+    beyond: Option<Arc<Beyond>>,
     normals: Option<Normals>,
     pub(crate) posed: PosedSkeleton,
     pub(crate) scratch: Scratch,
@@ -107,6 +110,10 @@ impl<'model> Evaluator<'model> {
             }
             _ => None,
         };
+        let beyond = match &model.deformer {
+            Deformer::RotationalRegression(d) => Some(Arc::new(Beyond::new(d, character))),
+            _ => None,
+        };
         let normals = options.normals.then(|| Normals::new(model));
         let matrices = vec![Matrix::default(); palette_len(model)];
         let room = Room { matrices, duals: scratch.dual.clone(), frame: Matrix::default() };
@@ -114,6 +121,7 @@ impl<'model> Evaluator<'model> {
             model,
             options,
             regression,
+            beyond,
             normals,
             posed: PosedSkeleton::new(character),
             scratch,
@@ -205,7 +213,7 @@ impl<'model> Evaluator<'model> {
     /// A box around every block of `bounds` in a pose, in O(blocks): no vertex is looked at. `bounds` must be of this
     /// evaluator's model.
     pub fn bounds(&mut self, bounds: &Bounds, pose: &[Affine3A], boxes: &mut Vec<Aabb>) {
-        self.posed.set(pose);
+        self.set_posed(pose);
         let character = &self.model.character;
         self.set_proxy_deltas();
         match &self.model.deformer {
@@ -270,7 +278,7 @@ impl<'model> Evaluator<'model> {
 
     /// Fills the palette for `pose`.
     pub(crate) fn prepare(&mut self, pose: &[Affine3A]) {
-        let Self { model, plan, posed, regression, .. } = self;
+        let Self { model, plan, regression, .. } = self;
         let direct = matches!(**plan, Plan::Direct);
         // These take the bones' transforms straight from the pose.
         let own_palette = regression.is_some()
@@ -281,9 +289,9 @@ impl<'model> Evaluator<'model> {
         // The kernel has the proxies' correction in it.
         let corrected = model.correction.is_some() && (regression.is_none() || model.proxy_correction().is_none());
         if !own_palette || direct || corrected {
-            posed.set(pose);
+            self.set_posed(pose);
         } else {
-            posed.set_frame(pose);
+            self.posed.set_frame(pose);
         }
         if corrected {
             self.set_proxy_deltas();
@@ -303,16 +311,43 @@ impl<'model> Evaluator<'model> {
                 Some(regression) => {
                     posed.world_palette(pose, &mut matrices[d.proxy_count()..]);
                     d.fast_palette(regression, options.instructions, posed, scratch, matrices);
-                }
-                None => {
-                    d.pose_palette(posed, scratch);
-                    for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
-                        *matrix = transform.into();
+                    if scratch.regression.beyond {
+                        self.carry(pose);
                     }
                 }
+                None => self.set_plain_palette(),
             },
             // It has no palette: `deform` does everything.
             Deformer::FullGradients(_) => {}
+        }
+    }
+
+    /// Takes a pose, held within the trained ranges if the model has some to keep.
+    pub(crate) fn set_posed(&mut self, pose: &[Affine3A]) {
+        self.posed.set(pose);
+        if let Some(beyond) = &self.beyond {
+            beyond.hold(&mut self.posed, &mut self.scratch.carries);
+        }
+    }
+
+    /// Fills rotational regression's palette again for a pose beyond the trained ranges, by the kernel's plain twin.
+    #[cold]
+    fn carry(&mut self, pose: &[Affine3A]) {
+        self.set_posed(pose);
+        if self.model.proxy_correction().is_some() {
+            self.set_proxy_deltas();
+        }
+        self.set_plain_palette();
+    }
+
+    /// The palette of a regression without its kernel.
+    fn set_plain_palette(&mut self) {
+        let Self { model, posed, scratch, matrices, .. } = self;
+        if let Deformer::RotationalRegression(d) = &model.deformer {
+            d.pose_palette(posed, scratch);
+            for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
+                *matrix = transform.into();
+            }
         }
     }
 

@@ -44,20 +44,25 @@ impl Evaluator<'_> {
     /// Prepares a pose without posing any vertex. Panics if `pose` does not have the model's number of bones.
     pub fn inputs(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
         self.set_inputs(pose);
+        self.with_gradients()
+    }
+
+    /// The same without key gradients, for those who predict them elsewhere. With them all the same if the pose is beyond
+    /// the trained ranges: what is to be done there is done here.
+    pub fn pose_only(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
+        self.set_inputs(pose);
+        if self.posed.beyond { self.with_gradients() } else { self.borrowed(false) }
+    }
+
+    fn with_gradients(&mut self) -> Inputs<'_> {
         if let Deformer::RotationalRegression(d) = &self.model.deformer {
             d.key_gradients(&self.posed, &mut self.scratch);
         }
         self.borrowed(true)
     }
 
-    /// The same without key gradients, for those who predict them elsewhere.
-    pub fn pose_only(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
-        self.set_inputs(pose);
-        self.borrowed(false)
-    }
-
     fn set_inputs(&mut self, pose: &[Affine3A]) {
-        self.posed.set(pose);
+        self.set_posed(pose);
         self.set_proxy_deltas();
         let Self { model, posed, scratch, .. } = self;
         match &model.deformer {

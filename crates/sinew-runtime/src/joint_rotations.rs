@@ -9,7 +9,6 @@ use glam::{Mat3A, Quat, Vec3, Vec3A};
 
 use crate::character::check_finite;
 use crate::file::{TensorReader, TensorWriter};
-use crate::posed::nearest_rotation;
 use crate::{Character, ModelError, PosedSkeleton};
 
 /// Numbers that predictors see of a joint: three of first order in its rotation, six of second.
@@ -90,8 +89,8 @@ impl JointRotations {
     }
 
     fn set_rotations(&mut self, posed: &PosedSkeleton) {
-        for (rotation, transform) in self.bones.iter_mut().zip(&posed.relative) {
-            *rotation = nearest_rotation(transform.matrix3);
+        for (b, rotation) in self.bones.iter_mut().enumerate() {
+            *rotation = posed.seen_rotation(b);
         }
     }
 

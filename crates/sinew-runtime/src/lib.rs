@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod beyond;
 pub mod bounds;
 mod character;
 pub mod correction;
@@ -33,6 +34,7 @@ mod posed;
 #[cfg(feature = "rayon")]
 mod threads;
 
+pub use beyond::ROUNDING as RANGE_ROUNDING;
 pub use character::{Bone, Character, Polygons, Skin};
 pub use correction::Correction;
 pub use deform::Deformer;

@@ -252,7 +252,7 @@ pub(crate) fn short(name: &str) -> ModelError {
 
 /// The rotation of a joint, `Q_parentᵀ Q_b`; the root's is the identity.
 fn joint_rotation(character: &Character, posed: &PosedSkeleton, bone: usize) -> Quat {
-    let rotation = |b: usize| crate::posed::nearest_rotation(posed.relative[b].matrix3);
+    let rotation = |b: usize| posed.seen_rotation(b);
     match character.bones[bone].parent {
         Some(parent) => Quat::from_mat3a(&(rotation(parent).transpose() * rotation(bone))),
         None => Quat::from_mat3a(&Mat3A::IDENTITY),

@@ -23,6 +23,12 @@ pub struct PosedSkeleton {
     pub relative: Vec<Affine3A>,
     /// `G_b Ĝ_b⁻¹`, (J): rest to posed, both in the world.
     pub world: Vec<Affine3A>,
+    /// The rotations of `relative` held within the trained ranges, Q′_b, (J), if [`Self::beyond`].
+    pub(crate) held: Vec<Mat3A>,
+    /// What `held` leaves of each bone's rotation, `E_b` with `Q_b = E_b Q′_b`, (J), if [`Self::beyond`].
+    pub(crate) excess: Vec<Mat3A>,
+    /// Whether some joint is beyond the trained ranges; told by who knows them, and never without.
+    pub(crate) beyond: bool,
 }
 
 impl PosedSkeleton {
@@ -42,18 +48,28 @@ impl PosedSkeleton {
             frame: rest_frame,
             relative: vec![Affine3A::IDENTITY; bones],
             world: vec![Affine3A::IDENTITY; bones],
+            held: vec![Mat3A::IDENTITY; bones],
+            excess: vec![Mat3A::IDENTITY; bones],
+            beyond: false,
         }
     }
 
     /// Takes a pose: global bone transforms G_b, (J). Panics if there are not J of them.
     pub fn set(&mut self, pose: &[Affine3A]) {
         assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
+        self.beyond = false;
         self.frame = rigid_part(pose[self.root]);
         let inverse_frame = self.frame.inverse();
         for (b, &global) in pose.iter().enumerate() {
             self.world[b] = global * self.inverse_rest[b];
             self.relative[b] = inverse_frame * self.world[b] * self.rest_frame;
         }
+    }
+
+    /// The rotation of bone `b` in the root's frame as predictors see it: held within the trained ranges.
+    #[must_use]
+    pub fn seen_rotation(&self, b: usize) -> Mat3A {
+        if self.beyond { self.held[b] } else { nearest_rotation(self.relative[b].matrix3) }
     }
 
     /// The world transforms of a pose as rows of 3×4 matrices, (J), and nothing else: all that plain skinning needs.
@@ -66,6 +82,7 @@ impl PosedSkeleton {
 
     /// Takes the root's frame of a pose and nothing else.
     pub(crate) fn set_frame(&mut self, pose: &[Affine3A]) {
+        self.beyond = false;
         self.frame = rigid_part(pose[self.root]);
     }
 

@@ -100,12 +100,17 @@ fn deformers(numbers: &mut Numbers, character: &Character) -> Vec<Deformer> {
     entries.weights.as_flattened_mut().iter_mut().for_each(|w| *w += 0.1 * numbers.next());
     entries.constants.as_flattened_mut().iter_mut().for_each(|c| *c = numbers.next());
     let regression = rotational_regression(numbers, character, 5);
+    let mut beyond = regression.clone();
+    // Nearly every joint of nearly every pose is beyond these.
+    beyond.ranges.low.fill([-0.1; 3]);
+    beyond.ranges.high.fill([0.2; 3]);
     vec![
         Deformer::LinearBlend(LinearBlend),
         Deformer::DualQuaternion(DualQuaternion),
         Deformer::AnimationSpace(points),
         Deformer::MultiWeight(entries),
         Deformer::RotationalRegression(regression),
+        Deformer::RotationalRegression(beyond),
     ]
 }
 

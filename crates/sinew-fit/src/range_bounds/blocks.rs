@@ -20,6 +20,7 @@ use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Correction, Deformer, Model, PoseSpace};
 
 use super::form::{Form, FormAffine, SYMBOLS};
+use super::held;
 use super::interval::Interval;
 use super::{blend, widened};
 use crate::geometry::rotation::left_jacobian;
@@ -85,6 +86,8 @@ struct Setting<'a> {
     /// Rest transforms in the root's rest frame, (J).
     rest: Vec<glam::DAffine3>,
     to_root: glam::DAffine3,
+    /// The bones that carry each key gradient on beyond the trained ranges, (P).
+    carriers: Vec<Vec<(usize, f32)>>,
 }
 
 /// What a block needs of the model.
@@ -115,7 +118,8 @@ impl<'a> Setting<'a> {
         let unscaled = |rest: glam::DAffine3| glam::DAffine3 { matrix3: rotation(rest.matrix3), ..rest };
         let rest = skeleton.bones().iter().map(|bone| unscaled(to_root * bone.rest)).collect();
         let proxies = regression(model).map_or(0, RotationalRegression::proxy_count);
-        Self { model, skeleton, proxies, rest, to_root }
+        let carriers = regression(model).map_or_else(Vec::new, |rr| rr.carriers(&model.character));
+        Self { model, skeleton, proxies, rest, to_root, carriers }
     }
 
     fn needs(&self, block: &Block, ranges: &RangesOfMotion) -> Needs {
@@ -164,6 +168,7 @@ impl<'a> Setting<'a> {
                     bones.extend(rr.c2.row(term.joint).map(|(b, _)| b));
                     for (k, _) in rr.c1.row(term.joint) {
                         bones.push(usize::from(rr.predictors.frames[k]));
+                        bones.extend(self.carriers[k].iter().map(|&(b, _)| b));
                         let width = rr.predictors.width;
                         bones.extend(rr.predictors.joints[k * width..(k + 1) * width].iter().map(|&b| usize::from(b)));
                     }
@@ -350,9 +355,18 @@ impl<'a> Setting<'a> {
     /// The squared distances of joint `c` of `space` to its examples over `ranges`, (N).
     fn distances(&self, space: &PoseSpace, c: usize, ranges: &RangesOfMotion) -> Vec<Interval> {
         let (n, b) = (space.poses, usize::from(space.joints[c]));
-        let (middle, half) = middle_of(&ranges.joints[b]);
         let rest = self.rest[b].matrix3;
-        let middle = DQuat::from_mat3(&(rest * middle * rest.transpose()));
+        let (middle, half) = match self.held_box(b, ranges) {
+            // Two rotations are no farther apart than their logarithms.
+            Some(log) => {
+                let middle = DVec3::from_array(log.map(|x| (x.low + x.high) / 2.0));
+                (DQuat::from_scaled_axis(middle), DVec3::from_array(log.map(|x| x.high)).distance(middle))
+            }
+            None => {
+                let (middle, half) = middle_of(&ranges.joints[b]);
+                (DQuat::from_mat3(&(rest * middle * rest.transpose())), half)
+            }
+        };
         let example =
             |e: usize| DQuat::from_array(std::array::from_fn(|k| space.rotations[c * 4 * n + k * n + e].into()));
         let distance = |e: usize| {
@@ -363,6 +377,43 @@ impl<'a> Setting<'a> {
             Interval { low: squared(angle - half - 1e-5), high: squared(angle + half + 1e-5) }
         };
         (0..n).map(distance).collect()
+    }
+
+    /// All θ̃′ of joint `b` over `ranges` if it may be beyond its trained range.
+    fn held_box(&self, b: usize, ranges: &RangesOfMotion) -> Option<[Interval; 3]> {
+        let rr = regression(self.model)?;
+        let log = self.logarithm(rr, b, ranges, &vec![None; ranges.joints[b].len()], None);
+        held::held(&rr.ranges, b, log.map(|x| x.range()))
+    }
+
+    /// θ̃ of joint `b` over `ranges`: the turn's logarithm, turned from the bone's rest frame into the root's. `symbols` are
+    /// those of its turns, `left_over` the first of three for what they leave.
+    fn logarithm(
+        &self,
+        rr: &RotationalRegression,
+        b: usize,
+        ranges: &RangesOfMotion,
+        symbols: &[Option<usize>],
+        left_over: Option<usize>,
+    ) -> [Form; 3] {
+        let rest = self.rest[b].matrix3;
+        let reference = DVec3::from_array(rr.ranges.reference[b].map(f64::from));
+        // The logarithm is the plain one if that is within half a turn of the branch's reference. In any case it is within
+        // half a turn of it along its axis.
+        let plain = |log: &[Form; 3]| {
+            let centre = DVec3::from_array(log.map(|x| x.centre));
+            let reach = DVec3::from_array(log.map(|x| x.radius())).length();
+            (rest * centre).distance(reference) + reach < std::f64::consts::PI - 1e-3
+        };
+        let Some(mut log) = logarithm(&ranges.joints[b], symbols).filter(plain) else {
+            return [Form::around(0.0, reference.length() + std::f64::consts::PI); 3];
+        };
+        if let Some(first) = left_over {
+            for (k, x) in log.iter_mut().enumerate() {
+                x.slopes[first + k] = std::mem::take(&mut x.rest);
+            }
+        }
+        std::array::from_fn(|i| (0..3).fold(Form::ZERO, |sum, k| sum + log[k].scaled(rest.col(k)[i])))
     }
 }
 
@@ -469,7 +520,7 @@ impl Proxies<'_> {
         std::array::from_fn(|i| sum[i] + back.rows[i][3].scaled(-remains) + correction[i])
     }
 
-    /// `Q_h⁻¹ Q_f exp(ρ̃) S` of predictor `k`.
+    /// `Q_h⁻¹ Q_f exp(ρ̃) S` of predictor `k`, carried on where the ranges go beyond the trained ones.
     fn gradient(&mut self, k: usize) -> FormAffine {
         if let Some(known) = self.gradients[k] {
             return known;
@@ -492,15 +543,14 @@ impl Proxies<'_> {
             _ if i == j => one + s[i],
             _ => s[place[i][j]],
         });
-        let frame = self.bones.relative[usize::from(predictors.frames[k])].linear();
-        let gradient = frame.times(&FormAffine::exponential(&rho)).times(&stretch);
+        let gradient = self.carried(k).times(&FormAffine::exponential(&rho)).times(&stretch);
         self.gradients[k] = Some(gradient);
         gradient
     }
 
     /// The features of joint `b`'s θ̃ over the ranges.
     fn features(&self, b: usize) -> [Form; 9] {
-        let theta = self.logarithm(b);
+        let theta = self.seen(b);
         let squares = theta.map(Form::square);
         let length = (squares[0] + squares[1] + squares[2]).range();
         let (least, most) = (length.low.max(0.0).sqrt(), length.high.max(0.0).sqrt());
@@ -516,28 +566,34 @@ impl Proxies<'_> {
         std::array::from_fn(|k| if k < 3 { theta[k] } else { second[k - 3] })
     }
 
-    /// θ̃ of joint `b` over the ranges: the turn's logarithm, turned from the bone's rest frame into the root's.
-    fn logarithm(&self, b: usize) -> [Form; 3] {
-        let turns = &self.ranges.joints[b];
-        let rest = self.setting.rest[b].matrix3;
-        let reference = DVec3::from_array(self.rr.ranges.reference[b].map(f64::from));
-        let symbols: Vec<Option<usize>> = (0..turns.len()).map(|k| self.needs.symbol(b, k)).collect();
-        // The logarithm is the plain one if that is within half a turn of the branch's reference. In any case it is within
-        // half a turn of it along its axis.
-        let plain = |log: &[Form; 3]| {
-            let centre = DVec3::from_array(log.map(|x| x.centre));
-            let reach = DVec3::from_array(log.map(|x| x.radius())).length();
-            (rest * centre).distance(reference) + reach < std::f64::consts::PI - 1e-3
-        };
-        let Some(mut log) = logarithm(turns, &symbols).filter(plain) else {
-            return [Form::around(0.0, reference.length() + std::f64::consts::PI); 3];
-        };
-        if let Some(&(_, first)) = self.needs.left_over.iter().find(|entry| entry.0 == b) {
-            for (k, x) in log.iter_mut().enumerate() {
-                x.slopes[first + k] = std::mem::take(&mut x.rest);
-            }
+    /// θ̃′ of joint `b` over the ranges: θ̃ where it does not leave the trained range.
+    fn seen(&self, b: usize) -> [Form; 3] {
+        let log = self.logarithm(b);
+        held::held(&self.rr.ranges, b, log.map(|x| x.range())).map_or(log, |held| held.map(Form::interval))
+    }
+
+    /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`, f the frame of predictor `k`.
+    fn carried(&self, k: usize) -> FormAffine {
+        let f = usize::from(self.rr.predictors.frames[k]);
+        let mut sum = FormAffine::from(|_, _| Form::ZERO);
+        for &(b, share) in &self.setting.carriers[k] {
+            let (up, down) = held::between(self.setting.skeleton, b, f);
+            let beyond = up.iter().chain(&down).any(|&b| self.setting.held_box(b, self.ranges).is_some());
+            let part = if beyond {
+                self.bones.relative[b].linear().times(&held::turn(&up, &down, |b| self.seen(b)))
+            } else {
+                self.bones.relative[f].linear()
+            };
+            sum = FormAffine::from(|i, s| sum.rows[i][s] + part.rows[i][s].scaled(share.into()));
         }
-        std::array::from_fn(|i| (0..3).fold(Form::ZERO, |sum, k| sum + log[k].scaled(rest.col(k)[i])))
+        sum
+    }
+
+    /// θ̃ of joint `b` over the ranges, remembering the hinges.
+    fn logarithm(&self, b: usize) -> [Form; 3] {
+        let symbols: Vec<Option<usize>> = (0..self.ranges.joints[b].len()).map(|k| self.needs.symbol(b, k)).collect();
+        let left_over = self.needs.left_over.iter().find(|entry| entry.0 == b).map(|entry| entry.1);
+        self.setting.logarithm(self.rr, b, self.ranges, &symbols, left_over)
     }
 
     /// What the correction adds to proxy bone `p`, relative to h.

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod form;
+mod held;
 mod interval;
 
 use glam::{DMat3, DVec3};

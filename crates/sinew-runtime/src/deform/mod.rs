@@ -67,6 +67,8 @@ pub struct Scratch {
     pub(crate) palette: Vec<glam::Affine3A>,
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P); empty without one.
     pub(crate) proxy_deltas: Vec<glam::Affine3A>,
+    /// What turns the key gradients on beyond the trained ranges, in the root's frame, (P); empty within them.
+    pub(crate) carries: Vec<glam::Mat3A>,
     /// What the full model needs.
     pub(crate) full: full_gradients::FullScratch,
 }

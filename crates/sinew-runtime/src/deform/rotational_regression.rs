@@ -70,6 +70,7 @@ impl RotationalRegression {
             gradients: vec![Mat3A::IDENTITY; self.proxy_count()],
             palette: vec![Affine3A::IDENTITY; self.proxy_count() + character.bones.len()],
             proxy_deltas: Vec::with_capacity(self.proxy_count()),
+            carries: Vec::with_capacity(self.proxy_count()),
             ..Scratch::default()
         }
     }
@@ -90,6 +91,9 @@ impl RotationalRegression {
         scratch.joints.set(posed, &self.ranges.reference);
         for (k, gradient) in scratch.gradients.iter_mut().enumerate() {
             *gradient = self.predictors.gradient(k, &scratch.joints);
+        }
+        for (gradient, &carry) in scratch.gradients.iter_mut().zip(&scratch.carries) {
+            *gradient = carry * *gradient;
         }
     }
 

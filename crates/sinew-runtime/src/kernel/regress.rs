@@ -20,6 +20,7 @@ use super::rotation::{
     quaternions,
 };
 use crate::Character;
+use crate::beyond::ROUNDING;
 use crate::correction::ProxyCorrection;
 use crate::deform::{GradientPredictors, RotationalRegression};
 use crate::joint_rotations::FEATURES;
@@ -37,7 +38,7 @@ pub(crate) struct Regression {
     rest_frame: Affine3A,
     /// Bones whose rotation is needed, eight at a time; the last repeats to fill up.
     turning: Vec<[u32; LANES]>,
-    /// Joints that predictors or the correction see, eight at a time.
+    /// All joints, eight at a time: predictors and the correction see some, and all may be beyond their ranges.
     joints: Vec<Joints>,
     /// Predictors, eight at a time.
     predictors: Vec<Predictors>,
@@ -59,6 +60,9 @@ struct Joints {
     /// The branch references and their directions, x, y, z.
     reference: [Row; 3],
     direction: [Row; 3],
+    /// The middle of each range and half its extent, x, y, z.
+    middle: [Row; 3],
+    half: [Row; 3],
 }
 
 /// Eight predictors.
@@ -87,6 +91,8 @@ pub(crate) struct Room {
     /// translations from F's, in the order of `held`.
     sources: Vec<Matrix>,
     correction: CorrectionRoom,
+    /// Whether some joint of the last pose was beyond its trained range.
+    pub beyond: bool,
 }
 
 impl Regression {
@@ -98,7 +104,9 @@ impl Regression {
         let used = ascending(d.c1.columns.iter().copied());
         let seen_by = |k: u16| predictors.joints[k as usize * predictors.width..][..predictors.width].iter().copied();
         let (corrected, regions) = correction.map(|c| (&c.space.joints[..], &c.regions[..])).unwrap_or_default();
-        let joints = ascending(used.iter().flat_map(|&k| seen_by(k)).chain(corrected.iter().copied()));
+        let with_parent = (0..character.bones.len() as u16).filter(|&b| character.bones[b as usize].parent.is_some());
+        let joints =
+            ascending(with_parent.chain(used.iter().flat_map(|&k| seen_by(k))).chain(corrected.iter().copied()));
         let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
         let frames = used.iter().map(|&k| predictors.frames[k as usize]);
         let turning = ascending(seen.chain(frames).chain(regions.iter().map(|region| region.bone as u16)));
@@ -130,6 +138,7 @@ impl Regression {
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
             sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
+            beyond: false,
         }
     }
 }
@@ -157,13 +166,16 @@ fn homogeneous(frame: Affine3A) -> DMat4 {
 
 impl Joints {
     fn new(own: &[u16; LANES], turning: &[u16], parent: impl Fn(u16) -> u16, d: &RotationalRegression) -> Self {
-        let reference = own.map(|b| Vec3A::from_array(d.ranges.reference[b as usize]));
-        let lanes = |value: &dyn Fn(Vec3A) -> Vec3A| std::array::from_fn(|k| Row(reference.map(|r| value(r)[k])));
+        let of = |values: &[[f32; 3]]| own.map(|b| Vec3A::from_array(values[b as usize]));
+        let lanes = |values: [Vec3A; LANES]| std::array::from_fn(|k| Row(values.map(|value| value[k])));
+        let (reference, low, high) = (of(&d.ranges.reference), of(&d.ranges.low), of(&d.ranges.high));
         Self {
             own: own.map(|b| place(turning, b)),
             parent: own.map(|b| place(turning, parent(b))),
-            reference: lanes(&|r| r),
-            direction: lanes(&|r| r.normalize_or_zero()),
+            reference: lanes(reference),
+            direction: lanes(reference.map(Vec3A::normalize_or_zero)),
+            middle: lanes(std::array::from_fn(|l| (low[l] + high[l]) * 0.5)),
+            half: lanes(std::array::from_fn(|l| (high[l] - low[l]) * 0.5 + ROUNDING)),
         }
     }
 }
@@ -210,7 +222,7 @@ impl Kernel for Regress<'_> {
     fn run<L: Lanes>(self, s: L) {
         let Self { regression, room, frame, bones, proxies } = self;
         turn(s, regression, bones, frame, &mut room.rotations);
-        see(s, regression, &room.rotations, &mut room.turns, &mut room.features);
+        room.beyond = see(s, regression, &room.rotations, &mut room.turns, &mut room.features);
         let (gradients, held) = room.sources.split_at_mut(regression.gradients);
         predict(s, regression, &room.rotations, &room.features, gradients);
         hold(regression, bones, frame, held);
@@ -265,7 +277,7 @@ fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
     rotation.transpose().to_cols_array()
 }
 
-/// The rotation of every joint, and `φ(θ̃_b)`.
+/// The rotation of every joint, and `φ(θ̃_b)`. Tells whether some joint is beyond its range.
 #[inline(always)]
 fn see<L: Lanes>(
     s: L,
@@ -273,12 +285,20 @@ fn see<L: Lanes>(
     rotations: &[Row],
     turns: &mut [[Row; 4]],
     features: &mut [(Row, f32)],
-) {
+) -> bool {
+    let mut past = s.splat(0.0);
     let room = turns.iter_mut().zip(features.as_chunks_mut::<LANES>().0);
     for (joints, (turn, out)) in regression.joints.iter().zip(room) {
         let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
         *turn = [Row(s.array(q[0])), Row(s.array(q[1])), Row(s.array(q[2])), Row(s.array(q[3]))];
         let [x, y, z] = logarithms(s, q, loaded(s, &joints.reference), loaded(s, &joints.direction));
+        let (middle, half) = (loaded(s, &joints.middle), loaded(s, &joints.half));
+        for (k, component) in [x, y, z].into_iter().enumerate() {
+            let off = s.sub(component, middle[k]);
+            // (θ̃ − middle)² − half², positive beyond the range.
+            let excess = s.mul_add(off, off, s.neg_mul_add(half[k], half[k], s.splat(0.0)));
+            past = s.select_less(past, excess, excess, past);
+        }
         let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
         let [sine, _] = half_angle(s, square);
         // (1 − cos θ)/θ² = 2 (sin(θ/2)/θ)².
@@ -290,6 +310,7 @@ fn see<L: Lanes>(
             out[l] = (Row(s.array(rows[l])), last[l]);
         }
     }
+    s.array(past).iter().any(|&past| past > 0.0)
 }
 
 #[inline(always)]
