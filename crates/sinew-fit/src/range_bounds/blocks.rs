@@ -383,7 +383,7 @@ impl<'a> Setting<'a> {
     fn held_box(&self, b: usize, ranges: &RangesOfMotion) -> Option<[Interval; 3]> {
         let rr = regression(self.model)?;
         let log = self.logarithm(rr, b, ranges, &vec![None; ranges.joints[b].len()], None);
-        held::held(&rr.ranges, b, log.map(|x| x.range()))
+        held::held(&rr.ranges, b, log).map(|held| held.map(|x| x.range()))
     }
 
     /// θ̃ of joint `b` over `ranges`: the turn's logarithm, turned from the bone's rest frame into the root's. `symbols` are
@@ -569,7 +569,7 @@ impl Proxies<'_> {
     /// θ̃′ of joint `b` over the ranges: θ̃ where it does not leave the trained range.
     fn seen(&self, b: usize) -> [Form; 3] {
         let log = self.logarithm(b);
-        held::held(&self.rr.ranges, b, log.map(|x| x.range())).map_or(log, |held| held.map(Form::interval))
+        held::held(&self.rr.ranges, b, log).unwrap_or(log)
     }
 
     /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`, f the frame of predictor `k`.
@@ -580,7 +580,7 @@ impl Proxies<'_> {
             let (up, down) = held::between(self.setting.skeleton, b, f);
             let beyond = up.iter().chain(&down).any(|&b| self.setting.held_box(b, self.ranges).is_some());
             let part = if beyond {
-                self.bones.relative[b].linear().times(&held::turn(&up, &down, |b| self.seen(b)))
+                self.bones.relative[b].linear().rigid_times(&held::turn(&up, &down, |b| self.seen(b)))
             } else {
                 self.bones.relative[f].linear()
             };

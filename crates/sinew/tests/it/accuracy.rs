@@ -7,9 +7,10 @@ use sinew_fit::cross_validation::squared_error;
 use sinew_fit::methods::rr::RrParams;
 use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
-use sinew_measure::spikes;
+use sinew_measure::{spikes, strays};
+use sinew_runtime::Evaluator;
 
-use crate::support::{dataset, evaluate, shared};
+use crate::support::{dataset, shared};
 
 fn rr(proxy_bones: Option<usize>, place: Option<Place>) -> Method {
     let rr = Method::RotationalRegression(RrParams { proxy_bones, ..RrParams::default() });
@@ -108,55 +109,58 @@ fn turned(examples: &Examples, frames: &[usize], factor: f64) -> Vec<Pose> {
     frames.iter().map(|&e| farther(examples.pose(e))).collect()
 }
 
-/// How far the farthest vertex spikes out of its neighbours, beyond what it does at rest, over some poses.
-fn farthest_spike<'a>(examples: &Examples, meshes: impl Iterator<Item = std::borrow::Cow<'a, [DVec3]>>) -> f64 {
+/// How far the farthest vertex strays from all places where a bone would carry it (percent of the diagonal), and how far it
+/// spikes out of its neighbours beyond what it does at rest (in their distances there).
+fn farthest(examples: &Examples, pose: &Pose, posed: &[DVec3]) -> [f64; 2] {
     let (rest, triangles) = (examples.mesh().vertices(), examples.mesh().triangles());
+    let bones = pose.globals.iter().zip(examples.skeleton().bones());
+    let carried: Vec<DAffine3> = bones.map(|(&g, bone)| g * bone.rest.inverse()).collect();
+    let stray = strays(rest, &carried, posed).into_iter().fold(0.0, f64::max);
     let still = spikes(rest, rest, triangles);
-    let of = |posed: std::borrow::Cow<[DVec3]>| {
-        let found = spikes(rest, &posed, triangles);
-        found.iter().zip(&still).map(|(found, still)| found - still).fold(0.0, f64::max)
-    };
-    meshes.map(of).fold(0.0, f64::max)
+    let spike =
+        spikes(rest, posed, triangles).iter().zip(still).map(|(posed, still)| posed - still).fold(0.0, f64::max);
+    [100.0 * stray / examples.mesh().diagonal(), spike]
 }
 
 /// Twice the trained range: no vertex of rotational regression, corrected or not, sticks out of the mesh more than the
 /// farthest does with linear blend skinning in the same poses or, where the mesh itself is rougher, in the examples.
-fn check_twice_the_range(name: &str, examples: &Examples, proxies: Option<usize>) {
+fn check_twice_the_range(name: &str, examples: &Examples, methods: &[Option<Place>], proxies: Option<usize>) {
     let train = &examples.split().train;
     let training = Training::new(examples, train).unwrap();
-    let drawn = |method: &Method, factor: f64| -> f64 {
+    let poses = turned(examples, train, 2.0);
+    let most = |a: [f64; 2], b: [f64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
+    let drawn = |method: &Method| {
         let model = fit(&training, method, &Quiet).unwrap().model;
-        let poses = turned(examples, train, factor);
-        let posed = poses.iter().map(|pose| {
+        let mut evaluator = Evaluator::new(&model);
+        let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+        let mut frame = |pose: &Pose| {
             let globals: Vec<_> = pose.globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect();
-            evaluate(&model, &globals).into_iter().map(|p| p.as_dvec3()).collect::<Vec<_>>().into()
-        });
-        farthest_spike(examples, posed)
+            evaluator.positions(&globals, &mut positions);
+            let posed: Vec<DVec3> = positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
+            farthest(examples, pose, &posed)
+        };
+        poses.iter().map(&mut frame).fold([0.0; 2], most)
     };
-    let skinned = drawn(&Method::by_name("ssd").unwrap(), 2.0);
-    let real = farthest_spike(examples, train.iter().map(|&e| examples.vertices(e).into()));
-    for place in [None, Some(Place::Proxies), Some(Place::Vertices)] {
-        let found = drawn(&rr(proxies, place), 2.0);
-        println!("{name}, {place:?}: {found:.3}; skinned {skinned:.3}, examples {real:.3}");
-        // 0.01 of a neighbour's distance: f32 positions of a mesh whose edges are a hundredth of its size.
-        assert!(
-            found <= skinned.max(real) + 0.01,
-            "{name}, {place:?}: {found:.3} of a neighbour's distance; skinned {skinned:.3}, examples {real:.3}"
-        );
+    let real = train.iter().map(|&e| farthest(examples, examples.pose(e), examples.vertices(e))).fold([0.0; 2], most);
+    let skinned = drawn(&Method::by_name("ssd").unwrap());
+    for &place in methods {
+        let found = drawn(&rr(proxies, place));
+        let words = format!("{name}, {place:?}: {found:.2?}; skinned {skinned:.2?}, examples {real:.2?}");
+        // A tenth of the neighbours' distance out of their middle does not show on a mesh.
+        assert!(found[1] <= skinned[1].max(real[1]) + 0.1, "{words}");
+        // Muscles stand off every bone, which skinning does not draw: as far as in the examples is not leaving the mesh.
+        assert!(found[0] <= skinned[0] + real[0], "{words}");
     }
 }
 
 #[test]
 fn at_twice_the_trained_range_no_vertex_leaves_the_mesh_by_more_than_with_linear_blend_skinning() {
+    let all = [None, Some(Place::Proxies), Some(Place::Vertices)];
     for name in ["bar", "tube-bend", "tube-twist", "arm", "shoulder"] {
-        check_twice_the_range(name, &dataset(name), None);
+        check_twice_the_range(name, &dataset(name), &all, None);
     }
-}
-
-#[test]
-fn at_twice_the_trained_range_no_vertex_leaves_the_mesh_on_real_data_either() {
     for (file, proxies) in [("muscle_arm.npz", 40), ("human.npz", 80)] {
         let Some(examples) = shared(file) else { continue };
-        check_twice_the_range(file, &examples, Some(proxies));
+        check_twice_the_range(file, &examples, &[Some(Place::Proxies)], Some(proxies));
     }
 }
