@@ -41,7 +41,8 @@ pub(super) fn between(skeleton: &Skeleton, b: usize, f: usize) -> (Vec<usize>, V
     let chain = |b: usize| -> Vec<usize> { std::iter::successors(Some(b), |&b| skeleton.bones()[b].parent).collect() };
     let (mut up, mut down) = (chain(b), chain(f));
     while up.last().is_some() && up.last() == down.last() {
-        (up.pop(), down.pop());
+        up.pop();
+        down.pop();
     }
     down.reverse();
     (up, down)
