@@ -25,8 +25,9 @@ const ROW: f32 = 4.0;
 /// … or eight that are scattered.
 const SCATTERED: f32 = 20.0;
 
-/// How many sets ahead the gathering looks for company. More finds slightly smaller unions and costs construction time.
-const LOOK_AHEAD: usize = 64;
+/// Among how many sets with a joint the gathering looks for company. More finds slightly smaller unions and costs
+/// construction time.
+const LOOK_AHEAD: usize = 256;
 
 /// A set of joints, ascending.
 type Set = Vec<u32>;
@@ -161,8 +162,16 @@ pub(super) fn gathered<T: Copy + Ord>(mut items: Vec<(Set, T)>, width: usize) ->
     full
 }
 
-/// Packs gatherings too small: each takes, among the next few, the one that adds the fewest joints, until it is full.
+/// Packs gatherings too small, those with the most joints first, for they find company least easily: each takes, among those
+/// that it shares a joint with, the one that adds the fewest joints, until it is full.
 fn packed<T: Copy + Ord>(mut groups: Vec<(Set, Vec<T>)>, width: usize) -> Vec<(Set, Vec<T>)> {
+    groups.sort_by_key(|(set, _)| std::cmp::Reverse(set.len()));
+    let joints = groups.iter().flat_map(|(set, _)| set).max().map_or(0, |&most| most as usize + 1);
+    // The groups that have each joint.
+    let mut owners: Vec<Vec<usize>> = vec![Vec::new(); joints];
+    for (g, (set, _)) in groups.iter().enumerate() {
+        set.iter().for_each(|&joint| owners[joint as usize].push(g));
+    }
     let mut full = Vec::new();
     let mut first = 0;
     while first < groups.len() {
@@ -176,7 +185,7 @@ fn packed<T: Copy + Ord>(mut groups: Vec<(Set, Vec<T>)>, width: usize) -> Vec<(S
             let (set, group) = &mut groups[g];
             items.extend(group.drain(..group.len().min(width - items.len())));
             union = set_of(union.iter().chain(set.iter()).copied());
-            next = if items.len() < width { best_company(&groups[first..], &union).map(|k| first + k) } else { None };
+            next = if items.len() < width { best_company(&groups, first, &mut owners, &union) } else { None };
         }
         items.sort_unstable();
         full.push((union, items));
@@ -184,11 +193,28 @@ fn packed<T: Copy + Ord>(mut groups: Vec<(Set, Vec<T>)>, width: usize) -> Vec<(S
     full
 }
 
-/// The group that adds the fewest joints to `union`, the first of equals.
-fn best_company<T>(groups: &[(Set, Vec<T>)], union: &[u32]) -> Option<usize> {
-    let candidates = groups.iter().enumerate().filter(|(_, (_, items))| !items.is_empty()).take(LOOK_AHEAD);
-    let added = |set: &Set| set.iter().filter(|joint| union.binary_search(joint).is_err()).count();
-    candidates.min_by_key(|(_, (set, _))| added(set)).map(|(k, _)| k)
+/// The group that adds the fewest joints to `union`; of equals the one that shares the most, of these the first. If none
+/// shares a joint, the first that is left, from `first` on.
+fn best_company<T>(
+    groups: &[(Set, Vec<T>)],
+    first: usize,
+    owners: &mut [Vec<usize>],
+    union: &[u32],
+) -> Option<usize> {
+    let mut best: Option<(usize, usize, usize)> = None;
+    for &joint in union {
+        let list = &mut owners[joint as usize];
+        list.retain(|&g| !groups[g].1.is_empty());
+        for &g in list.iter().take(LOOK_AHEAD) {
+            let set = &groups[g].0;
+            let added = set.iter().filter(|joint| union.binary_search(joint).is_err()).count();
+            // What is not added is shared.
+            let rank = (added, usize::MAX - (set.len() - added), g);
+            best = Some(best.map_or(rank, |best| best.min(rank)));
+        }
+    }
+    let left = || (first..groups.len()).find(|&g| !groups[g].1.is_empty());
+    best.map(|(_, _, g)| g).or_else(left)
 }
 
 fn set_of(joints: impl Iterator<Item = u32>) -> Set {
