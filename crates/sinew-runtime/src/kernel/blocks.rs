@@ -25,8 +25,7 @@ const ROW: f32 = 4.0;
 /// … or eight that are scattered.
 const SCATTERED: f32 = 20.0;
 
-/// Among how many sets with a joint the gathering looks for company. More finds slightly smaller unions and costs
-/// construction time.
+/// Among how many sets the gathering looks for company. More finds slightly smaller unions and costs construction time.
 const LOOK_AHEAD: usize = 256;
 
 /// A set of joints, ascending.
@@ -195,18 +194,19 @@ fn packed<T: Copy + Ord>(mut groups: Vec<(Set, Vec<T>)>, width: usize) -> Vec<(S
 
 /// The group that adds the fewest joints to `union`; of equals the one that shares the most, of these the first. If none
 /// shares a joint, the first that is left, from `first` on.
-fn best_company<T>(
-    groups: &[(Set, Vec<T>)],
-    first: usize,
-    owners: &mut [Vec<usize>],
-    union: &[u32],
-) -> Option<usize> {
+fn best_company<T>(groups: &[(Set, Vec<T>)], first: usize, owners: &mut [Vec<usize>], union: &[u32]) -> Option<usize> {
     let mut best: Option<(usize, usize, usize)> = None;
     for &joint in union {
         let list = &mut owners[joint as usize];
-        list.retain(|&g| !groups[g].1.is_empty());
-        for &g in list.iter().take(LOOK_AHEAD) {
-            let set = &groups[g].0;
+        let mut at = 0;
+        while at < list.len().min(LOOK_AHEAD.div_ceil(union.len())) {
+            let g = list[at];
+            let (set, items) = &groups[g];
+            if items.is_empty() {
+                list.swap_remove(at);
+                continue;
+            }
+            at += 1;
             let added = set.iter().filter(|joint| union.binary_search(joint).is_err()).count();
             // What is not added is shared.
             let rank = (added, usize::MAX - (set.len() - added), g);
