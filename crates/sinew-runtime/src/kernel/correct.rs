@@ -145,7 +145,9 @@ impl Corrections {
         let (count, members) = (region.mixing.len() / n.max(1), region.proxies.len());
         let component = |k: usize, member: usize| folded(&region.components[k * members + member], after);
         let mixing = |k: usize, e: usize| f64::from(region.mixing[k * n + e]);
-        let few = count * (n + 12 * members) < n * 12 * members;
+        // What is less to read, in rows of lanes.
+        let two = 3 * members.div_ceil(2);
+        let few = count.div_ceil(LANES) * n + count * two < n * two;
         let change = |input: usize, member: usize| -> [f64; 12] {
             if few {
                 return component(input, member);
@@ -303,20 +305,44 @@ impl Corrections {
     /// κ of a region: with `f_j = 1 + rate_j d_j²`, `Σ_j share / f_j + product / Π_j f_j` over one common denominator.
     #[inline(always)]
     fn kernel<L: Lanes>(&self, s: L, region: &Region, pairs: &[(u32, f32)], faded: f32, room: &mut CorrectionRoom) {
+        // Two eights of poses at a time: they share what is looked up of a joint, and neither waits for the other.
+        for row in (0..self.rows - 1).step_by(2) {
+            self.kernel_rows::<L, 2>(s, region, pairs, faded, room, row);
+        }
+        if self.rows % 2 == 1 {
+            self.kernel_rows::<L, 1>(s, region, pairs, faded, room, self.rows - 1);
+        }
+    }
+
+    /// κ of R eights of poses.
+    #[inline(always)]
+    fn kernel_rows<L: Lanes, const R: usize>(
+        &self,
+        s: L,
+        region: &Region,
+        pairs: &[(u32, f32)],
+        faded: f32,
+        room: &mut CorrectionRoom,
+        row: usize,
+    ) {
         let (one, share) = (s.splat(1.0), s.splat(region.share));
-        for row in 0..self.rows {
-            let (mut above, mut below) = (s.splat(0.0), one);
-            for &(c, rate) in pairs {
-                let d = s.load(&room.distances[c as usize * self.rows + row]);
-                let f = s.mul_add(s.splat(rate), d, one);
-                above = s.mul_add(above, f, s.mul(below, share));
-                below = s.mul(below, f);
+        let (mut above, mut below) = ([s.splat(0.0); R], [one; R]);
+        for &(c, rate) in pairs {
+            let rate = s.splat(rate);
+            let distances = &room.distances[c as usize * self.rows + row..][..R];
+            for r in 0..R {
+                let f = s.mul_add(rate, s.load(&distances[r]), one);
+                above[r] = s.mul_add(above[r], f, s.mul(below[r], share));
+                below[r] = s.mul(below[r], f);
             }
-            let mut kappa = s.add(s.splat(region.constant), s.div(s.add(above, s.splat(region.product)), below));
+        }
+        let (constant, product, faded) = (s.splat(region.constant), s.splat(region.product), s.splat(faded));
+        for r in 0..R {
+            let mut kappa = s.add(constant, s.div(s.add(above[r], product), below[r]));
             if region.peak != 0.0 {
-                kappa = s.mul_add(s.splat(region.peak), s.load(&room.peaks[row]), kappa);
+                kappa = s.mul_add(s.splat(region.peak), s.load(&room.peaks[row + r]), kappa);
             }
-            room.kernel[LANES * row..][..LANES].copy_from_slice(&s.array(s.mul(kappa, s.splat(faded))));
+            room.kernel[LANES * (row + r)..][..LANES].copy_from_slice(&s.array(s.mul(kappa, faded)));
         }
     }
 }
