@@ -3,7 +3,7 @@
 //! [`ProxyCorrection`](crate::correction::ProxyCorrection)'s own `pose`.
 //!
 //! A region's changes are blended from what is less to read: from the example poses, `Σ_e κ_e C_e` with
-//! `C_e = Σ_k M_ke B_k`, or from the components, `Σ_k a_k B_k` with `a = M κ`. With F the root's frame and F̂ its rest frame,
+//! `C_e = Σ_k M_ke B_k`, or, where it is much less, from the components, `Σ_k a_k B_k` with `a = M κ`. With F the root's frame and F̂ its rest frame,
 //! a proxy's world transform changes by `F Q_b Δ F̂⁻¹`; F̂⁻¹ goes into the changes once.
 
 use glam::{Affine3A, DAffine3, DMat3, DVec3};
@@ -30,14 +30,16 @@ pub(crate) struct Corrections {
     /// Places of the regions' bones in the rotations, eight regions at a time.
     bones: Vec<[u32; LANES]>,
     regions: Vec<Region>,
-    /// (joint, rate) of every region's kernel, one after the other.
-    pairs: Vec<(u32, f32)>,
-    /// Mixing matrices of the regions that have one, see [`blend`].
+    /// Joints of every region's kernel, one after the other, in fours: loops of few lengths mislead no branch prediction.
+    terms: Vec<[Term; 4]>,
+    /// Regions whose changes are blended from components.
+    mixed: Vec<Mixed>,
+    /// Mixing matrices of those regions, see [`blend`].
     mixing: Vec<Row>,
-    /// Changes of every region, two proxies at a time: for each input the three rows of both.
+    /// Pairs of proxies of all regions.
+    pairs: Vec<Pair>,
+    /// Changes of all pairs: for each input the three rows of both proxies.
     changes: Vec<[Row; 3]>,
-    /// Proxies of every region, one after the other.
-    proxies: Vec<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,33 +51,57 @@ struct Joints {
     rate: Row,
 }
 
-/// Ends of a region's ranges in the lists of [`Corrections`], and its kernel.
+/// A region's kernel.
 #[derive(Debug, Clone)]
 struct Region {
-    pairs: usize,
-    proxies: usize,
-    /// The number of components if the changes are blended from them, otherwise nil.
-    components: usize,
+    /// Where its joints end in [`Corrections::terms`].
+    terms: usize,
     constant: f32,
     product: f32,
-    /// The weight of each joint's own term.
-    share: f32,
     peak: f32,
+}
+
+/// A joint of a kernel; what fills up a four has neither rate nor share, and a joint that never fades.
+#[derive(Debug, Clone, Copy)]
+struct Term {
+    joint: u32,
+    /// Where its distances stand.
+    distances: u32,
+    rate: f32,
+    /// The weight of the joint's own term.
+    share: f32,
+}
+
+/// A region whose component weights become the inputs of its pairs.
+#[derive(Debug, Clone)]
+struct Mixed {
+    region: usize,
+    components: usize,
+}
+
+/// Two proxies that the same inputs change; one that is alone stands there twice, the second time without a change.
+#[derive(Debug, Clone)]
+struct Pair {
+    region: u32,
+    proxies: [u32; 2],
+    /// Where its inputs stand in [`CorrectionRoom::inputs`], and how many there are.
+    at: u32,
+    count: u32,
 }
 
 /// Memory of the kernel, reused from frame to frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CorrectionRoom {
-    /// `d²`, (C in eights, rows).
+    /// `d²`, (C in eights and one more eight of nil, rows).
     distances: Vec<Row>,
-    /// (C in eights).
-    fades: Vec<Row>,
+    /// (C in eights and one more eight of one).
+    fades: Vec<f32>,
     /// ν, (rows).
     peaks: Vec<Row>,
-    /// κ of one region, (N in eights).
-    kernel: Vec<f32>,
-    /// One region's component weights, in eights.
-    weights: Vec<f32>,
+    /// What changes are blended from: κ of every region, (R, N in eights), then component weights, each region's in eights.
+    inputs: Vec<f32>,
+    /// How much of each region the pose leaves, (R).
+    faded: Vec<f32>,
     /// `F Q_b` of the regions' bones, row by row, (regions in eights).
     turns: Vec<[Row; 9]>,
 }
@@ -113,78 +139,83 @@ impl Corrections {
             peak_rate: space.regions.iter().any(|r| r.peak != 0.0).then_some(space.peak_rate),
             bones: eights(&c.regions.iter().map(|r| bone(r.bone as u16)).collect::<Vec<_>>()),
             regions: Vec::new(),
-            pairs: Vec::new(),
+            terms: Vec::new(),
+            mixed: Vec::new(),
             mixing: Vec::new(),
+            pairs: Vec::new(),
             changes: Vec::new(),
-            proxies: Vec::new(),
         };
         let after = DAffine3 {
             matrix3: DMat3::from_cols_array(&rest_frame.matrix3.to_cols_array().map(f64::from)),
             translation: rest_frame.translation.as_dvec3(),
         }
         .inverse();
+        let term = |joint: u32, rate, share| Term { joint, distances: joint * rows as u32, rate, share };
+        let filling = term((LANES * laid.joints.len()) as u32, 0.0, 0.0);
+        let mut weights = LANES * rows * space.regions.len();
         for (kernel, region) in space.regions.iter().zip(&c.regions) {
-            laid.pairs.extend(kernel.joints.iter().map(|&(joint, rate)| (u32::from(joint), rate)));
-            laid.proxies.extend(&region.proxies);
-            let components = laid.add_values(region, n, after);
-            laid.regions.push(Region {
-                pairs: laid.pairs.len(),
-                proxies: laid.proxies.len(),
-                components,
-                constant: kernel.constant,
-                product: kernel.product,
-                share: kernel.additive / kernel.joints.len().max(1) as f32,
-                peak: kernel.peak,
-            });
+            let share = kernel.additive / kernel.joints.len().max(1) as f32;
+            for four in kernel.joints.chunks(4) {
+                let own = |&(joint, rate): &(u16, f32)| term(u32::from(joint), rate, share);
+                laid.terms.push(std::array::from_fn(|k| four.get(k).map_or(filling, own)));
+            }
+            if n > 0 {
+                weights += laid.add_changes(region, n, weights, after);
+            }
+            let (constant, product, peak) = (kernel.constant, kernel.product, kernel.peak);
+            laid.regions.push(Region { terms: laid.terms.len(), constant, product, peak });
         }
         laid
     }
 
-    /// Adds a region's mixing matrix, if it is of use, and changes; the number of components, nil without a mixing matrix.
-    fn add_values(&mut self, region: &ProxyRegion, n: usize, after: DAffine3) -> usize {
-        let (count, members) = (region.mixing.len() / n.max(1), region.proxies.len());
+    /// Adds the changes of the next region; `weights` is where its component weights would stand. Returns how much room those
+    /// take, nil if there are none.
+    fn add_changes(&mut self, region: &ProxyRegion, n: usize, weights: usize, after: DAffine3) -> usize {
+        let (r, count, members) = (self.regions.len(), region.mixing.len() / n, region.proxies.len());
         let component = |k: usize, member: usize| folded(&region.components[k * members + member], after);
         let mixing = |k: usize, e: usize| f64::from(region.mixing[k * n + e]);
-        // What is less to read, in rows of lanes.
-        let two = 3 * members.div_ceil(2);
-        let few = count.div_ceil(LANES) * n + count * two < n * two;
+        // Rows of lanes to read, which is what this costs; mixing must save a quarter of them to be worth its own loops.
+        let (mixed, two) = (count.div_ceil(LANES), 3 * members.div_ceil(2));
+        let few = 4 * (mixed * n + count * two) < 3 * n * two;
         let change = |input: usize, member: usize| -> [f64; 12] {
             if few {
                 return component(input, member);
             }
-            let mut mixed = [0.0; 12];
+            let mut sum = [0.0; 12];
             for k in 0..count {
-                let entries = component(k, member);
-                mixed.iter_mut().zip(entries).for_each(|(sum, entry)| *sum += mixing(k, input) * entry);
+                sum.iter_mut().zip(component(k, member)).for_each(|(sum, entry)| *sum += mixing(k, input) * entry);
             }
-            mixed
+            sum
         };
-        for pair in (0..members).step_by(2) {
-            for input in 0..if few { count } else { n } {
-                let [first, second] =
-                    [0, 1].map(|m| if pair + m < members { change(input, pair + m) } else { [0.0; 12] });
-                let row =
-                    |i: usize| Row(std::array::from_fn(|l| (if l < 4 { first } else { second })[4 * i + l % 4] as f32));
+        let (at, inputs) = if few { (weights, count) } else { (LANES * self.rows * r, n) };
+        for (pair, proxies) in region.proxies.chunks(2).enumerate() {
+            let (first, second) = (proxies[0], proxies.get(1).copied());
+            for input in 0..inputs {
+                let halves = [change(input, 2 * pair), second.map_or([0.0; 12], |_| change(input, 2 * pair + 1))];
+                let row = |i: usize| Row(std::array::from_fn(|l| halves[l / 4][4 * i + l % 4] as f32));
                 self.changes.push([row(0), row(1), row(2)]);
             }
+            let proxies = [first, second.unwrap_or(first)];
+            self.pairs.push(Pair { region: r as u32, proxies, at: at as u32, count: inputs as u32 });
         }
         if !few {
             return 0;
         }
         self.mixing.extend(blendable(n, count, |e, k| mixing(k, e)));
-        count
+        self.mixed.push(Mixed { region: r, components: count });
+        LANES * mixed
     }
 
     /// Room for it.
     pub fn room(&self) -> CorrectionRoom {
         let row = Row::default();
-        let most = self.regions.iter().map(|region| region.components).max().unwrap_or(0);
+        let weights: usize = self.mixed.iter().map(|mixed| mixed.components.next_multiple_of(LANES)).sum();
         CorrectionRoom {
-            distances: vec![row; LANES * self.joints.len() * self.rows],
-            fades: vec![row; self.joints.len()],
+            distances: vec![row; LANES * (self.joints.len() + 1) * self.rows],
+            fades: vec![1.0; LANES * (self.joints.len() + 1)],
             peaks: vec![row; if self.peak_rate.is_some() { self.rows } else { 0 }],
-            kernel: vec![0.0; LANES * self.rows],
-            weights: vec![0.0; most.next_multiple_of(LANES)],
+            inputs: vec![0.0; LANES * self.rows * self.regions.len() + weights],
+            faded: vec![0.0; self.regions.len()],
             turns: vec![[row; 9]; self.bones.len()],
         }
     }
@@ -211,41 +242,43 @@ impl Corrections {
                 out[k] = Row(s.array(turns[k]));
             }
         }
-        let (mut pairs, mut members) = (&self.pairs[..], &self.proxies[..]);
-        let (mut mixing, mut changes) = (&self.mixing[..], &self.changes[..]);
-        let (mut first_pair, mut first_proxy) = (0, 0);
-        for (r, region) in self.regions.iter().enumerate() {
-            let (own_pairs, own_members, own_mixing, own_changes);
-            (own_pairs, pairs) = pairs.split_at(region.pairs - first_pair);
-            (own_members, members) = members.split_at(region.proxies - first_proxy);
-            (first_pair, first_proxy) = (region.pairs, region.proxies);
-            let mixed = region.components.div_ceil(LANES);
-            let inputs = if mixed == 0 { self.poses } else { region.components };
-            (own_mixing, mixing) = mixing.split_at(mixed * self.poses);
-            (own_changes, changes) = changes.split_at(own_members.len().div_ceil(2) * inputs);
-            let fade = |&(c, _): &(u32, f32)| room.fades[c as usize / LANES].0[c as usize % LANES];
-            let faded: f32 = own_pairs.iter().map(fade).product();
-            if faded == 0.0 {
+        self.kernels(s, room);
+        self.mix(s, room);
+        let CorrectionRoom { inputs, faded, turns, .. } = room;
+        let mut changes = &self.changes[..];
+        for Pair { region, proxies: [one, other], at, count } in &self.pairs {
+            let (at, count) = (*at as usize, *count as usize);
+            let own;
+            (own, changes) = changes.split_at(count);
+            if faded[*region as usize] == 0.0 {
                 continue;
             }
-            self.kernel(s, region, own_pairs, faded, room);
-            if mixed != 0 {
-                blend(s, &room.kernel[..self.poses], own_mixing, &mut room.weights[..LANES * mixed]);
-            }
-            let inputs = if mixed == 0 { &room.kernel[..inputs] } else { &room.weights[..inputs] };
-            let (turn, lane) = (&room.turns[r / LANES], r % LANES);
-            for (two, values) in own_members.chunks(2).zip(own_changes.chunks_exact(inputs.len().max(1))) {
-                let [x, y, z] = change(s, inputs, values);
-                for row in 0..3 {
-                    let [a, b, c] = [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
-                    let turned = s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul(s.splat(c), z)));
-                    let turned = s.array(turned);
-                    for (&p, turned) in two.iter().zip(turned.as_chunks::<4>().0) {
-                        let out = &mut proxies[p as usize].0[4 * row..][..4];
-                        out.iter_mut().zip(turned).for_each(|(out, turned)| *out += turned);
-                    }
+            let [x, y, z] = change(s, &inputs[at..at + count], own);
+            let (turn, lane) = (&turns[*region as usize / LANES], *region as usize % LANES);
+            for row in 0..3 {
+                let [a, b, c] = [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
+                let turned = s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul(s.splat(c), z)));
+                let turned = s.array(turned);
+                for c in 0..4 {
+                    proxies[*one as usize].0[4 * row + c] += turned[c];
+                }
+                for c in 0..4 {
+                    proxies[*other as usize].0[4 * row + c] += turned[4 + c];
                 }
             }
+        }
+    }
+
+    /// Component weights `a = M κ` of the regions that have them.
+    #[inline(always)]
+    fn mix<L: Lanes>(&self, s: L, room: &mut CorrectionRoom) {
+        let mut mixing = &self.mixing[..];
+        let (kernels, mut weights) = room.inputs.split_at_mut(LANES * self.rows * self.regions.len());
+        for Mixed { region, components } in &self.mixed {
+            let (own, out);
+            (own, mixing) = mixing.split_at(components.div_ceil(LANES) * self.poses);
+            (out, weights) = weights.split_at_mut(components.next_multiple_of(LANES));
+            blend(s, &kernels[LANES * self.rows * region..][..self.poses], own, out);
         }
     }
 
@@ -257,7 +290,7 @@ impl Corrections {
         let examples = self.examples.chunks_exact(self.poses);
         let distances = room.distances.chunks_exact_mut(LANES * self.rows);
         for (((joints, examples), distances), fade) in
-            self.joints.iter().zip(examples).zip(distances).zip(&mut room.fades)
+            self.joints.iter().zip(examples).zip(distances).zip(room.fades.as_chunks_mut::<LANES>().0)
         {
             let mut own = [Row::default(); 4];
             for (lane, &place) in joints.places.iter().enumerate() {
@@ -283,7 +316,7 @@ impl Corrections {
             let t = s.mul(s.sub(s.sqrt(least), s.load(&joints.near)), s.load(&joints.rate));
             let t = s.select_less(t, zero, zero, s.select_less(one, t, one, t));
             let step = s.neg_mul_add(s.splat(2.0), t, s.splat(3.0));
-            *fade = Row(s.array(s.neg_mul_add(s.mul(t, t), step, one)));
+            *fade = s.array(s.neg_mul_add(s.mul(t, t), step, one));
         }
     }
 
@@ -302,48 +335,64 @@ impl Corrections {
         }
     }
 
-    /// κ of a region: with `f_j = 1 + rate_j d_j²`, `Σ_j share / f_j + product / Π_j f_j` over one common denominator.
+    /// κ of every region, and how much of each the pose leaves.
     #[inline(always)]
-    fn kernel<L: Lanes>(&self, s: L, region: &Region, pairs: &[(u32, f32)], faded: f32, room: &mut CorrectionRoom) {
-        // Two eights of poses at a time: they share what is looked up of a joint, and neither waits for the other.
-        for row in (0..self.rows - 1).step_by(2) {
-            self.kernel_rows::<L, 2>(s, region, pairs, faded, room, row);
-        }
-        if self.rows % 2 == 1 {
-            self.kernel_rows::<L, 1>(s, region, pairs, faded, room, self.rows - 1);
+    fn kernels<L: Lanes>(&self, s: L, room: &mut CorrectionRoom) {
+        let CorrectionRoom { distances, fades, peaks, inputs, faded, .. } = room;
+        let (kernels, mut first) = (inputs.chunks_exact_mut(LANES * self.rows), 0);
+        for ((region, kernel), faded) in self.regions.iter().zip(kernels).zip(faded) {
+            let terms = &self.terms[first..region.terms];
+            first = region.terms;
+            let fade = |term: &Term| fades[term.joint as usize];
+            *faded = 1.0;
+            for [a, b, c, d] in terms {
+                *faded *= (fade(a) * fade(b)) * (fade(c) * fade(d));
+            }
+            // Two eights of poses at a time: they share what is looked up of a joint, and neither waits for the other.
+            let (twos, last) = kernel.as_chunks_mut::<{ 2 * LANES }>();
+            let even = 2 * twos.len();
+            for (two, kernel) in twos.iter_mut().enumerate() {
+                kernel_rows::<L, 2>(s, region, terms, *faded, 2 * two, distances, peaks, kernel);
+            }
+            if !last.is_empty() {
+                kernel_rows::<L, 1>(s, region, terms, *faded, even, distances, peaks, last);
+            }
         }
     }
+}
 
-    /// κ of R eights of poses.
-    #[inline(always)]
-    fn kernel_rows<L: Lanes, const R: usize>(
-        &self,
-        s: L,
-        region: &Region,
-        pairs: &[(u32, f32)],
-        faded: f32,
-        room: &mut CorrectionRoom,
-        row: usize,
-    ) {
-        let (one, share) = (s.splat(1.0), s.splat(region.share));
-        let (mut above, mut below) = ([s.splat(0.0); R], [one; R]);
-        for &(c, rate) in pairs {
-            let rate = s.splat(rate);
-            let distances = &room.distances[c as usize * self.rows + row..][..R];
-            for r in 0..R {
-                let f = s.mul_add(rate, s.load(&distances[r]), one);
-                above[r] = s.mul_add(above[r], f, s.mul(below[r], share));
-                below[r] = s.mul(below[r], f);
-            }
-        }
-        let (constant, product, faded) = (s.splat(region.constant), s.splat(region.product), s.splat(faded));
+/// κ of R eights of poses from `row` on: with `f_j = 1 + rate_j d_j²`, `Σ_j share_j / f_j + product / Π_j f_j` over one
+/// common denominator.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "slices apart, so that none is looked up again in the loop")]
+fn kernel_rows<L: Lanes, const R: usize>(
+    s: L,
+    region: &Region,
+    terms: &[[Term; 4]],
+    faded: f32,
+    row: usize,
+    distances: &[Row],
+    peaks: &[Row],
+    kernel: &mut [f32],
+) {
+    let one = s.splat(1.0);
+    let (mut above, mut below) = ([s.splat(0.0); R], [one; R]);
+    for term in terms.as_flattened() {
+        let (rate, share) = (s.splat(term.rate), s.splat(term.share));
+        let distances = &distances[term.distances as usize + row..][..R];
         for r in 0..R {
-            let mut kappa = s.add(constant, s.div(s.add(above[r], product), below[r]));
-            if region.peak != 0.0 {
-                kappa = s.mul_add(s.splat(region.peak), s.load(&room.peaks[row + r]), kappa);
-            }
-            room.kernel[LANES * (row + r)..][..LANES].copy_from_slice(&s.array(s.mul(kappa, faded)));
+            let f = s.mul_add(rate, s.load(&distances[r]), one);
+            above[r] = s.mul_add(above[r], f, s.mul(below[r], share));
+            below[r] = s.mul(below[r], f);
         }
+    }
+    let (constant, product, faded) = (s.splat(region.constant), s.splat(region.product), s.splat(faded));
+    for (r, kernel) in kernel.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let mut kappa = s.add(constant, s.div(s.add(above[r], product), below[r]));
+        if region.peak != 0.0 {
+            kappa = s.mul_add(s.splat(region.peak), s.load(&peaks[row + r]), kappa);
+        }
+        *kernel = s.array(s.mul(kappa, faded));
     }
 }
 
