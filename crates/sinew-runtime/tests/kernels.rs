@@ -228,7 +228,12 @@ fn proxy_correction(numbers: &mut Numbers, joints: usize, poses: usize, peak: f3
         (kernel, own)
     };
     let last = joints as u16 - 1;
-    let regions = [region(&[], &[0], 1), region(&[0, last], &[1, 2, 3], 2), region(&[0], &[3], poses.min(9))];
+    let regions = [
+        region(&[], &[0], 1),
+        region(&[0, last], &[1, 2, 3], 2),
+        region(&[0], &[3], poses.min(9)),
+        region(&[0], &[2], 0),
+    ];
     Correction::Proxies(ProxyCorrection {
         proxy_count: 4,
         space: PoseSpace {
