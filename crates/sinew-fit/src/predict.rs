@@ -18,6 +18,24 @@ pub fn rest_pose(model: &Model, training: &Training) -> Vec<DVec3> {
     poses(model, training, std::iter::once(&rest[..])).remove(0)
 }
 
+/// The proxy bones' transforms from the rest mesh to the posed one, both in the root's frame, for every training pose, (N)(P);
+/// `count` is P.
+#[must_use]
+pub fn proxy_transforms(model: &Model, training: &Training, count: usize) -> Vec<Vec<DAffine3>> {
+    let rest_frame = training.skeleton.rest_root_frame();
+    let mut evaluator = Evaluator::new(model);
+    let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+    let pose = |transforms: &Vec<DAffine3>| {
+        evaluator.positions(&globals(training, transforms), &mut positions);
+        evaluator.palette().take(count).map(|t| wide(t) * rest_frame).collect()
+    };
+    training.transforms.iter().map(pose).collect()
+}
+
+fn wide(t: Affine3A) -> DAffine3 {
+    DAffine3 { matrix3: glam::Mat3::from(t.matrix3).as_dmat3(), translation: Vec3::from(t.translation).as_dvec3() }
+}
+
 /// Vertices in the root's frame for poses given by their `T_b` in the root's frame, (J) each.
 fn poses<'a>(model: &Model, training: &Training, transforms: impl Iterator<Item = &'a [DAffine3]>) -> Vec<Vec<DVec3>> {
     let mut evaluator = Evaluator::new(model);

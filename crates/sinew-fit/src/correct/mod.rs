@@ -10,6 +10,7 @@ pub mod foreseen;
 pub mod kernel;
 pub mod poses;
 pub mod proxies;
+pub mod redraw;
 pub mod regions;
 pub mod residual;
 pub mod select;
@@ -80,15 +81,17 @@ pub fn correct(
     progress: &dyn Progress,
 ) -> Result<Fitted, FitError> {
     let Fitted { model, mut report } = fitted;
-    let correction = match params.place {
-        Place::Proxies => Correction::Proxies(proxies::fit(training, &model, params, progress, &mut report)?),
-        Place::Vertices => Correction::Vertices(vertices::fit(
-            training,
-            &model,
-            &vertices::Params::from(params),
-            progress,
-            &mut report,
-        )?),
+    let (model, correction) = match params.place {
+        Place::Proxies => {
+            progress.stage("correction", 0);
+            let (model, correction) = redraw::fit(training, model, params, &mut report)?;
+            (model, Correction::Proxies(correction))
+        }
+        Place::Vertices => {
+            let params = vertices::Params::from(params);
+            let correction = vertices::fit(training, &model, &params, progress, &mut report)?;
+            (model, Correction::Vertices(correction))
+        }
     };
     let cost = correction.cost();
     report

@@ -18,9 +18,9 @@ use sinew_runtime::{Deformer, Model, Skin};
 use super::components::{self, Budget, Components};
 use super::poses::PoseTable;
 use super::residual::gram;
-use super::select::{self, Chosen, Search};
+use super::select::{self, Chosen, Regression, Search};
 use super::{Closeness, CorrectionParams, REST_TOLERANCE, regions};
-use crate::{FitError, FitReport, Progress, Training, predict, to_model};
+use crate::{FitError, FitReport, Training, predict, to_model};
 use sinew_linalg::Cholesky;
 
 /// μ of a smooth correction: proxies that would pull against each other to draw the last bit of a residual do not
@@ -55,28 +55,59 @@ struct Region {
     chosen: Chosen,
 }
 
-/// Fits the correction of `model`, which must be a rotational regression.
+/// A fitted correction, and what it was fitted with.
+pub struct ProxyFit {
+    /// The correction.
+    pub correction: ProxyCorrection,
+    /// The kernels and ridges it regresses with.
+    pub regressions: Regressions,
+    /// The squared error at the vertices to expect of a training pose that is left out of the regression, summed over
+    /// the poses: what the proxies cannot draw, and what the regression does not foresee of what they can.
+    pub left_out: f64,
+}
+
+/// The regressions of the regions.
+pub struct Regressions {
+    with_rest: bool,
+    /// Those of the regions, each with its bone.
+    regions: Vec<(usize, Regression)>,
+}
+
+/// Fits the correction of `model`, which must be a rotational regression; with the regressions that are `given`, where
+/// they were chosen already.
 pub fn fit(
     training: &Training,
     model: &Model,
     params: &CorrectionParams,
-    progress: &dyn Progress,
+    given: Option<&Regressions>,
     report: &mut FitReport,
-) -> Result<ProxyCorrection, FitError> {
+) -> Result<ProxyFit, FitError> {
     let Deformer::RotationalRegression(deformer) = &model.deformer else {
         let method = &model.metadata.method;
         return Err(FitError::Data(format!("`{method}` has no proxy bones to correct; use `--correct vertices`")));
     };
-    progress.stage("correction", 0);
     let proxies = Proxies::new(training, model, &deformer.skin, deformer.proxy_count());
-    let changes = proxies.changes(training, model, params);
-    let fit = |with_rest: bool| fit_regions(training, &proxies, &changes, params, PoseTable::new(training, with_rest));
-    let (with_rest, without) = (fit(true), fit(false));
+    let (changes, undrawn) = proxies.changes(training, model, params);
+    let fit = |with_rest: bool| {
+        let table = PoseTable::new(training, with_rest);
+        fit_regions(training, &proxies, &changes, params, given, table)
+    };
     let left_out = |regions: &[Region]| regions.iter().map(|region| region.chosen.left_out).sum::<f64>();
-    let rest_helps = left_out(&with_rest.1) <= REST_TOLERANCE * left_out(&without.1);
-    let (table, regions) = if rest_helps { with_rest } else { without };
+    let (table, regions) = match given {
+        Some(given) => fit(given.with_rest),
+        None => {
+            let (with_rest, without) = (fit(true), fit(false));
+            let rest_helps = left_out(&with_rest.1) <= REST_TOLERANCE * left_out(&without.1);
+            if rest_helps { with_rest } else { without }
+        }
+    };
     super::tell(training, &table, regions.iter().map(|r| &r.chosen), report);
-    Ok(compress(&table, &proxies, &regions, params, report))
+    let regression = |region: &Region| (region.bone, region.chosen.regression.clone());
+    Ok(ProxyFit {
+        correction: compress(&table, &proxies, &regions, params, report),
+        regressions: Regressions { with_rest: table.with_rest, regions: regions.iter().map(regression).collect() },
+        left_out: undrawn + left_out(&regions),
+    })
 }
 
 impl Proxies {
@@ -110,8 +141,8 @@ impl Proxies {
     }
 
     /// Δ_p in the frame of its bone, measured by M_p: `Q_bᵀ Δ_p L_p`, for every training pose and the rest pose,
-    /// (N + 1)(P), column by column.
-    fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> Vec<Vec<[f64; 12]>> {
+    /// (N + 1)(P), column by column; and the squared residual that they leave at the training poses.
+    fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> (Vec<Vec<[f64; 12]>>, f64) {
         let spread = if params.closeness == Closeness::Exact { EXACT_SPREAD } else { SMOOTH_SPREAD };
         let system = Cholesky::new(self.matrix(training, spread), 4 * self.centres.len());
         let predicted = predict::training_poses(model, training);
@@ -134,9 +165,19 @@ impl Proxies {
                 let turn = nearest_rotation(transforms[self.bones[p]].matrix3).transpose();
                 measured(&solution[4 * p..4 * p + 4], turn, &self.masses[p])
             };
-            (0..self.centres.len()).map(change).collect()
+            let moved = |v: usize, &(p, w): &(usize, f64)| -> DVec3 {
+                let h = homogeneous(training.rest[v] - self.centres[p]);
+                (0..4).map(|k| w * h[k] * solution[4 * p + k]).sum()
+            };
+            let left = |(v, pairs): (usize, &Vec<(usize, f64)>)| {
+                (truth[v] - predicted[v] - pairs.iter().map(|pair| moved(v, pair)).sum::<DVec3>()).length_squared()
+            };
+            let undrawn: f64 = self.weights.iter().enumerate().map(left).sum();
+            (undrawn, (0..self.centres.len()).map(change).collect())
         };
-        (0..=training.pose_count()).into_par_iter().map(pose).collect()
+        let poses: Vec<(f64, Vec<[f64; 12]>)> = (0..=training.pose_count()).into_par_iter().map(pose).collect();
+        let undrawn = training.pose_weights.iter().zip(&poses).map(|(a, (undrawn, _))| a * undrawn).sum();
+        (poses.into_iter().map(|(_, changes)| changes).collect(), undrawn)
     }
 
     /// `ΦᵀΦ + μ diag(M_p)`, (4P, 4P).
@@ -208,6 +249,7 @@ fn fit_regions(
     proxies: &Proxies,
     changes: &[Vec<[f64; 12]>],
     params: &CorrectionParams,
+    given: Option<&Regressions>,
     table: PoseTable,
 ) -> (PoseTable, Vec<Region>) {
     let exact = params.closeness == Closeness::Exact;
@@ -217,7 +259,12 @@ fn fit_regions(
         let targets = table.averaged(rows.collect());
         let gram = gram(&targets, table.poses);
         let candidates = regions::candidates(&training.skeleton, &table, bone);
-        let chosen = select::choose(&Search { table: &table, candidates: &candidates, exact, product: 0.5 }, &gram);
+        let search = Search { table: &table, candidates: &candidates, exact, product: 0.5 };
+        let known = given.and_then(|given| given.regions.iter().find(|(b, _)| *b == bone));
+        let chosen = match known {
+            Some((_, regression)) => select::take(&search, &gram, regression.clone()),
+            None => select::choose(&search, &gram),
+        };
         Region { bone, proxies: members, targets, gram, chosen }
     };
     let parts = regions::by_bone(&proxies.bones, training.bone_count());

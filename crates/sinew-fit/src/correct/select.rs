@@ -38,13 +38,22 @@ pub struct Search<'a> {
     pub product: f64,
 }
 
+/// What is chosen of a regression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Regression {
+    /// (index into [`PoseTable::joints`], width s in radians).
+    pub joints: Vec<(usize, f64)>,
+    /// The ridge λ of a smooth regression.
+    pub lambda: f64,
+}
+
 /// A region's regression.
 #[derive(Debug, Clone)]
 pub struct Chosen {
+    /// What was chosen.
+    pub regression: Regression,
     /// The kernel.
     pub kernel: Kernel,
-    /// The ridge λ.
-    pub lambda: f64,
     /// The inverted matrix.
     pub ridge: Ridge,
     /// Σ over the training poses of the weighted squared error when the pose is left out.
@@ -90,7 +99,7 @@ pub fn choose(search: &Search, gram: &[f64]) -> Chosen {
             _ => break,
         }
     }
-    finish(search, gram, &best)
+    take(search, gram, Regression { joints: joints(search, &best.widths), lambda: best.lambda })
 }
 
 fn better(a: Candidate, b: Candidate) -> Candidate {
@@ -99,26 +108,25 @@ fn better(a: Candidate, b: Candidate) -> Candidate {
 }
 
 fn scored(search: &Search, gram: &[f64], widths: Vec<Option<f64>>, lambda: f64) -> Candidate {
-    let matrix = kernel(search, &widths).matrix(search.table);
+    let matrix = kernel(search, joints(search, &widths)).matrix(search.table);
     let score = Ridge::new(&matrix, lambda, &search.table.weights)
         .map_or(f64::INFINITY, |r| r.surprise(gram, &search.table.sources));
     Candidate { widths, lambda, score }
 }
 
-fn kernel(search: &Search, widths: &[Option<f64>]) -> Kernel {
-    let pairs = search.candidates.iter().zip(widths);
-    Kernel {
-        joints: pairs.filter_map(|(&c, width)| width.map(|width| (c, width))).collect(),
-        constant: 1.0,
-        product: search.product,
-        additive: 1.0 - search.product,
-        peak: 0.0,
-    }
+fn joints(search: &Search, widths: &[Option<f64>]) -> Vec<(usize, f64)> {
+    search.candidates.iter().zip(widths).filter_map(|(&c, width)| width.map(|width| (c, width))).collect()
 }
 
-fn finish(search: &Search, gram: &[f64], best: &Candidate) -> Chosen {
-    let mut kernel = kernel(search, &best.widths);
-    let mut lambda = best.lambda;
+fn kernel(search: &Search, joints: Vec<(usize, f64)>) -> Kernel {
+    Kernel { joints, constant: 1.0, product: search.product, additive: 1.0 - search.product, peak: 0.0 }
+}
+
+/// The regression of targets with the Gram matrix `gram` (N, N) by what was chosen already.
+#[must_use]
+pub fn take(search: &Search, gram: &[f64], regression: Regression) -> Chosen {
+    let mut kernel = kernel(search, regression.joints.clone());
+    let mut lambda = regression.lambda;
     let judged = Ridge::new(&kernel.matrix(search.table), lambda, &search.table.weights);
     let left_out = judged.as_ref().map_or(f64::INFINITY, |ridge| {
         let errors = ridge.left_out(gram, &search.table.sources);
@@ -136,5 +144,5 @@ fn finish(search: &Search, gram: &[f64], best: &Candidate) -> Chosen {
             None => lambda *= 10.0,
         }
     };
-    Chosen { kernel, lambda, ridge, left_out }
+    Chosen { regression, kernel, ridge, left_out }
 }

@@ -262,10 +262,10 @@ fn draw(
     let partition = prepared.joins.partition(proxies);
     let palette = Palette::new(training, prepared.triangles.topology(), skin, &partition);
     let mut transforms = weights::first_transforms(training, &palette, &partition, &prepared.normals);
-    let mut drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
+    let mut drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
     for _ in 0..turns {
         transforms = weights::solve_transforms(training, &palette, &drawing, &prepared.normals, &transforms);
-        drawing = weights::solve_weights(training, &palette, &transforms, params.influences);
+        drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
     }
     Drawing { palette, weights: drawing, transforms }
 }
@@ -350,7 +350,7 @@ fn fit_size(
             let every: Vec<usize> = (0..training.pose_count()).collect();
             let left_out = made.stacked.then(|| stack.left_out(&every)).flatten();
             let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
-            fit.weights = weights::solve_weights(training, &fit.palette, &transforms, params.influences);
+            fit.weights = weights::solve_weights(training, &fit.palette.candidates, &transforms, params.influences);
             progress.step();
         }
     }

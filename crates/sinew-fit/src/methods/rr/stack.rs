@@ -80,7 +80,8 @@ impl Stack<'_> {
         let influences = self.fit.weights.vertices.iter().map(Vec::len).max().unwrap_or(1);
         let error = |transforms: &Vec<Vec<DAffine3>>| {
             let of_vertex = |workspace: &mut simplex::Workspace, &v: &usize| {
-                let weights = solve_vertex(&seen, &self.fit.palette, transforms, influences, v, workspace);
+                let weights =
+                    solve_vertex(&seen, &self.fit.palette.candidates[v], transforms, influences, v, workspace);
                 let squared =
                     |e: usize| drawn_by(&unseen, &weights, &target, e, v).distance_squared(unseen.vertices[e][v]);
                 (0..unseen.pose_count()).map(|e| unseen.pose_weights[e] * squared(e)).sum::<f64>()

@@ -151,16 +151,17 @@ pub fn first_transforms(
     solve_transforms(training, palette, &weights, normals, &start)
 }
 
-/// Weights given the proxies' transforms, (N)(P).
+/// Weights given the palette entries that may draw each vertex, (V), and the proxies' transforms, (N)(P).
 #[must_use]
 pub fn solve_weights(
     training: &Training,
-    palette: &Palette,
+    candidates: &[Vec<usize>],
     proxies: &[Vec<DAffine3>],
     influences: usize,
 ) -> SparseWeights {
-    let solve =
-        |workspace: &mut simplex::Workspace, v| solve_vertex(training, palette, proxies, influences, v, workspace);
+    let solve = |workspace: &mut simplex::Workspace, v: usize| {
+        solve_vertex(training, &candidates[v], proxies, influences, v, workspace)
+    };
     let vertices = (0..training.vertex_count()).into_par_iter().map_init(simplex::Workspace::default, solve).collect();
     SparseWeights { vertices }
 }
@@ -168,28 +169,26 @@ pub fn solve_weights(
 /// The weights of vertex `v` alone.
 pub(super) fn solve_vertex(
     training: &Training,
-    palette: &Palette,
+    candidates: &[usize],
     proxies: &[Vec<DAffine3>],
     influences: usize,
     v: usize,
     workspace: &mut simplex::Workspace,
 ) -> Vec<(usize, f64)> {
-    let candidates = &palette.candidates[v];
-    let gram = residual_gram(training, palette, proxies, v);
+    let gram = residual_gram(training, candidates, proxies, v);
     let weights = simplex::solve_sparse(&gram, candidates.len(), influences, SMALLEST_WEIGHT, workspace);
     weights.into_iter().map(|(index, weight)| (candidates[index], weight)).collect()
 }
 
 /// `G_ij = Σ_e a_e r_i^e · r_j^e`, `r_i^e = T_i^e v̂ − y_v^e`, over the candidates of vertex `v`, (n, n).
-fn residual_gram(training: &Training, palette: &Palette, proxies: &[Vec<DAffine3>], v: usize) -> Vec<f64> {
-    let candidates = &palette.candidates[v];
+fn residual_gram(training: &Training, candidates: &[usize], proxies: &[Vec<DAffine3>], v: usize) -> Vec<f64> {
     let n = candidates.len();
     let mut gram = vec![0.0; n * n];
     let mut residuals = vec![DVec3::ZERO; n];
     for e in 0..training.pose_count() {
         for (residual, &i) in residuals.iter_mut().zip(candidates) {
-            let transform =
-                if i < palette.proxies { proxies[e][i] } else { training.transforms[e][i - palette.proxies] };
+            let count = proxies[e].len();
+            let transform = if i < count { proxies[e][i] } else { training.transforms[e][i - count] };
             *residual = transform.transform_point3(training.rest[v]) - training.vertices[e][v];
         }
         for i in 0..n {
