@@ -12,7 +12,7 @@ use glam::{DAffine3, DMat3, DVec3};
 use rayon::prelude::*;
 use sinew_examples::Examples;
 use sinew_linalg::Cholesky;
-use sinew_runtime::{Correction, Deformer, Model, Skin};
+use sinew_runtime::{Deformer, Model, Skin};
 
 /// ε over the mean diagonal entry of the matrix: enough that an unused proxy does not matter, too little to show.
 const RIDGE: f64 = 1e-9;
@@ -25,7 +25,7 @@ const MOST_PROXIES: usize = 1000;
 #[must_use]
 pub fn limit(model: &Model, examples: &Examples, frames: &[usize]) -> Option<Vec<Vec<DVec3>>> {
     let Deformer::RotationalRegression(rr) = &model.deformer else { return None };
-    if matches!(model.correction, Some(Correction::Vertices(_))) || rr.proxy_count() > MOST_PROXIES {
+    if model.vertex_correction().is_some() || rr.proxy_count() > MOST_PROXIES {
         return None;
     }
     let system = System::new(&rr.skin, rr.proxy_count(), examples.mesh().vertices());

@@ -1,7 +1,7 @@
 //! A model on the GPU: its data uploaded once, a few hundred numbers a frame, vertices and normals in buffers.
 
 use glam::Affine3A;
-use sinew_runtime::{Correction, Deformer, Evaluator, Inputs, Model};
+use sinew_runtime::{Deformer, Evaluator, Inputs, Model};
 
 use crate::pass::Pass;
 use crate::{Gpu, GpuError, shaders, tables};
@@ -100,7 +100,7 @@ impl<'model> GpuSkin<'model> {
         let threads = (vertices, instances);
         passes.push(Pass::new(gpu, (shaders::SKIN, table.entry), &params, [&words, &palette, &positions], threads)?);
         let mut correction = None;
-        if let Some(Correction::Vertices(c)) = &model.correction {
+        if let Some(c) = model.vertex_correction() {
             let (words, parts) = tables::correction(c, vertices);
             let words = gpu.buffer_with("the correction", &words)?;
             let weights = c.mixing.iter().map(|m| m.len() / c.space.poses.max(1)).sum::<usize>();
@@ -196,7 +196,7 @@ impl<'model> GpuSkin<'model> {
 }
 
 fn has_deltas(model: &Model) -> bool {
-    matches!(model.correction, Some(Correction::Proxies(_)))
+    model.proxy_correction().is_some()
 }
 
 /// Vectors of the palette an instance.

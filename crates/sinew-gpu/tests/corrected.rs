@@ -54,6 +54,13 @@ fn of_vertices() -> Correction {
     })
 }
 
+fn of_both() -> Correction {
+    let (Correction::Proxies(proxies), Correction::Vertices(vertices)) = (of_proxies(), of_vertices()) else {
+        unreachable!("each makes its own kind")
+    };
+    Correction::Both(proxies, vertices)
+}
+
 fn models() -> Vec<(&'static str, Model)> {
     let character = synthetic::character(Size { vertices: 500, bones: BONES, influences: 2.5 });
     let model = |deformer| Model::new(character.clone(), deformer, Metadata::default()).unwrap();
@@ -72,6 +79,7 @@ fn models() -> Vec<(&'static str, Model)> {
         ("beyond the trained ranges, vertices corrected", beyond().with_correction(of_vertices()).unwrap()),
         ("proxies corrected", plain().with_correction(of_proxies()).unwrap()),
         ("vertices corrected", plain().with_correction(of_vertices()).unwrap()),
+        ("both corrected", plain().with_correction(of_both()).unwrap()),
         ("half-way joints", model(Deformer::HalfWay(half_way))),
     ]
 }
@@ -121,7 +129,8 @@ fn a_correction_does_move_something() {
         out
     };
     let plain = positions(&models[0].1);
-    for (what, model) in &models[1..3] {
+    for (what, model) in &models[1..4] {
         assert!(positions(model) != plain, "{what}");
     }
+    assert!(positions(&models[3].1) != positions(&models[1].1), "both are more than the proxies' one");
 }

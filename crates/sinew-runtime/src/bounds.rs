@@ -16,7 +16,7 @@
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
 use crate::correction::VertexCorrection;
-use crate::{Correction, Deformer, Model, ModelError, Skin};
+use crate::{Deformer, Model, ModelError, Skin};
 
 /// Vertices a block by default: small enough to be tight, large enough to be few.
 pub const BLOCK_SIZE: usize = 64;
@@ -135,7 +135,7 @@ impl Bounds {
                 blocks.push(Block::new(vertices, joint, &rows, &rest));
             });
         }
-        if let Some(Correction::Vertices(correction)) = &model.correction {
+        if let Some(correction) = model.vertex_correction() {
             blocks.iter_mut().for_each(|block| block.displacements = displacements(block, correction));
         }
         Ok(Self { blocks })

@@ -223,7 +223,7 @@ impl<'model> Evaluator<'model> {
             }
             _ => bounds.pose(&self.posed.world, boxes),
         }
-        if let Some(Correction::Vertices(correction)) = &self.model.correction {
+        if let Some(correction) = self.model.vertex_correction() {
             let scratch = self.correction_scratch.vertices_mut();
             correction.component_weights(character, &self.posed, scratch);
             let weights = |r: usize| VertexCorrection::region_weights(scratch, r);
@@ -287,13 +287,13 @@ impl<'model> Evaluator<'model> {
                 Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) | Deformer::MultiWeight(_)
             );
         // The kernel has the proxies' correction in it.
-        let corrected = model.correction.is_some() && (regression.is_none() || model.proxy_correction().is_none());
-        if !own_palette || direct || corrected {
+        let deltas = regression.is_none() && model.proxy_correction().is_some();
+        if !own_palette || direct || deltas || model.vertex_correction().is_some() {
             self.set_posed(pose);
         } else {
             self.posed.set_frame(pose);
         }
-        if corrected {
+        if deltas {
             self.set_proxy_deltas();
         }
         let Self { model, posed, scratch, matrices, options, regression, .. } = self;

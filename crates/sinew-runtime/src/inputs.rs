@@ -4,7 +4,7 @@ use glam::{Affine3A, Mat3A};
 
 use crate::deform::to_dual;
 use crate::posed::{nearest_rotation, rigid_part};
-use crate::{Correction, Deformer, Evaluator};
+use crate::{Deformer, Evaluator};
 
 /// A pose as the last stages of the methods read it. Everything borrows from the evaluator.
 #[derive(Debug, Clone, Copy)]
@@ -74,11 +74,9 @@ impl Evaluator<'_> {
     }
 
     fn borrowed(&mut self, gradients: bool) -> Inputs<'_> {
-        let component_weights = match &self.model.correction {
-            Some(Correction::Vertices(c)) => {
-                c.component_weights(&self.model.character, &self.posed, self.correction_scratch.vertices_mut())
-            }
-            _ => &[],
+        let component_weights = match self.model.vertex_correction() {
+            Some(c) => c.component_weights(&self.model.character, &self.posed, self.correction_scratch.vertices_mut()),
+            None => &[],
         };
         let half_way = matches!(self.model.deformer, Deformer::HalfWay(_));
         Inputs {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::correction::ProxyCorrection;
+use crate::correction::{ProxyCorrection, VertexCorrection};
 use crate::deform::Cost;
 use crate::{Character, Correction, Deformer, ModelError};
 
@@ -46,12 +46,16 @@ impl Model {
         Ok(Self { correction: Some(correction), ..self })
     }
 
-    /// The correction of proxy bones, if that is the one it has.
-    pub(crate) fn proxy_correction(&self) -> Option<&ProxyCorrection> {
-        match &self.correction {
-            Some(Correction::Proxies(correction)) => Some(correction),
-            _ => None,
-        }
+    /// The correction of proxy bones, if it has one.
+    #[must_use]
+    pub fn proxy_correction(&self) -> Option<&ProxyCorrection> {
+        self.correction.as_ref().and_then(Correction::proxies)
+    }
+
+    /// The correction of vertices, if it has one.
+    #[must_use]
+    pub fn vertex_correction(&self) -> Option<&VertexCorrection> {
+        self.correction.as_ref().and_then(Correction::vertices)
     }
 
     /// What a frame costs, the correction included.

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use glam::{Affine3A, Quat, Vec3};
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
+use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{
     AnimationSpace, BlockRows, DualQuaternion, GradientPredictors, LinearBlend, MultiWeight, RotationalRegression,
 };
@@ -267,6 +267,35 @@ fn the_kernel_of_corrected_proxies_equals_its_twin() {
             moved |= positions(&plain, Instructions::Plain, &pose) != expected;
         }
         assert!(moved, "the correction does nothing");
+    }
+}
+
+#[test]
+fn proxies_and_vertices_corrected_at_once_add_up_and_come_back_from_a_file() {
+    let (joints, poses) = (9, 8);
+    let mut numbers = Numbers(5);
+    let character = character(&mut numbers, &Size { vertices: 50, joints, influences: 4 });
+    let regression = rotational_regression(&mut numbers, &character, 4);
+    let plain = Model::new(character, Deformer::RotationalRegression(regression), Metadata::default()).unwrap();
+    let Correction::Proxies(proxies) = proxy_correction(&mut numbers, joints, poses, 0.0) else { unreachable!() };
+    let vertices = VertexCorrection {
+        space: proxies.space.clone(),
+        mixing: proxies.regions.iter().map(|_| (0..poses).map(|_| numbers.next()).collect()).collect(),
+        parts: vec![VertexPart { region: 1, bone: 2, vertices: vec![3, 49], components: vec![[0.1, 0.2, -0.1]; 2] }],
+    };
+    let with = |correction| plain.clone().with_correction(correction).unwrap();
+    let (a, b) = (with(Correction::Proxies(proxies.clone())), with(Correction::Vertices(vertices.clone())));
+    let both = with(Correction::Both(proxies, vertices));
+    assert!(Model::from_bytes(&both.to_bytes()).unwrap() == both, "a file changes the model");
+    for _ in 0..8 {
+        let pose = pose(&mut numbers, &both.character);
+        let [plain, a, b] = [&plain, &a, &b].map(|model| positions(model, Instructions::Plain, &pose));
+        let sum = |v: usize| std::array::from_fn(|k| a[v][k] + b[v][k] - plain[v][k]);
+        let expected: Vec<[f32; 3]> = (0..50).map(sum).collect();
+        for instructions in [Instructions::Plain, Instructions::Portable, Instructions::detect()] {
+            assert_close("both", &positions(&both, instructions, &pose), &expected);
+        }
+        assert!(a != plain && b != plain, "a correction does nothing");
     }
 }
 

@@ -17,7 +17,7 @@ pub mod select;
 pub mod vertices;
 
 use glam::DVec3;
-use sinew_runtime::{Correction, Model};
+use sinew_runtime::{Correction, Deformer, Model};
 
 use components::{Components, Kept};
 use poses::PoseTable;
@@ -81,17 +81,24 @@ pub fn correct(
     progress: &dyn Progress,
 ) -> Result<Fitted, FitError> {
     let Fitted { model, mut report } = fitted;
-    let (model, correction) = match params.place {
-        Place::Proxies => {
-            progress.stage("correction", 0);
-            let (model, correction) = redraw::fit(training, model, params, &mut report)?;
-            (model, Correction::Proxies(correction))
+    let (model, proxies) = if params.place == Place::Proxies || proxies_first(training, &model, params) {
+        progress.stage("correction of proxy bones", 0);
+        let of_proxies = CorrectionParams { place: Place::Proxies, ..params.clone() };
+        let (model, correction) = redraw::fit(training, model, &of_proxies, &mut report)?;
+        (model, Some(correction))
+    } else {
+        (model, None)
+    };
+    let displacements = |under: &Model, report: &mut FitReport| {
+        vertices::fit(training, under, &vertices::Params::from(params), progress, report)
+    };
+    let correction = match (params.place, proxies) {
+        (Place::Proxies, Some(proxies)) => Correction::Proxies(proxies),
+        (_, Some(proxies)) => {
+            let under = model.clone().with_correction(Correction::Proxies(proxies.clone()))?;
+            Correction::Both(proxies, displacements(&under, &mut report)?)
         }
-        Place::Vertices => {
-            let params = vertices::Params::from(params);
-            let correction = vertices::fit(training, &model, &params, progress, &mut report)?;
-            (model, Correction::Vertices(correction))
-        }
+        (_, None) => Correction::Vertices(displacements(&model, &mut report)?),
     };
     let cost = correction.cost();
     report
@@ -105,6 +112,13 @@ pub fn correct(
     }
     tell_errors(training, &model, &mut report);
     Ok(Fitted { model, report })
+}
+
+/// Whether a correction of vertices lies over one of proxy bones. A proxy's few numbers are foreseen from fewer poses than
+/// the displacements of all its vertices; with many poses the displacements do as well alone, and a budget is theirs.
+fn proxies_first(training: &Training, model: &Model, params: &CorrectionParams) -> bool {
+    let few = cross_validation::together(&training.sources).len() <= cross_validation::LEAVE_ONE_OUT_LIMIT;
+    few && params.bytes.is_none() && matches!(model.deformer, Deformer::RotationalRegression(_))
 }
 
 /// Reports how far an exact correction stays from the training poses, and why if it shows.

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use sinew_examples::Skeleton;
 use sinew_runtime::bounds::{Aabb, Block, Bounds};
 use sinew_runtime::deform::RotationalRegression;
-use sinew_runtime::{Correction, Deformer, Model, PoseSpace};
+use sinew_runtime::{Deformer, Model, PoseSpace};
 
 use super::form::{Form, FormAffine, SYMBOLS};
 use super::held;
@@ -176,11 +176,8 @@ impl<'a> Setting<'a> {
                 None => bones.push(term.joint - self.proxies),
             }
         }
-        match &self.model.correction {
-            Some(Correction::Proxies(correction)) => bones.extend(correction.regions.iter().map(|region| region.bone)),
-            Some(Correction::Vertices(correction)) => bones.extend(correction.parts.iter().map(|part| part.bone)),
-            None => {}
-        }
+        bones.extend(self.model.proxy_correction().iter().flat_map(|c| &c.regions).map(|region| region.bone));
+        bones.extend(self.model.vertex_correction().iter().flat_map(|c| &c.parts).map(|part| part.bone));
         let mut used = vec![false; self.rest.len()];
         for mut b in bones {
             while !std::mem::replace(&mut used[b], true) {
@@ -275,7 +272,7 @@ impl<'a> Setting<'a> {
 
     /// What a correction of vertices adds to the block, relative to its home bone, one box a part.
     fn displacements(&self, block: &Block, bones: &Bones, ranges: &RangesOfMotion) -> Vec<[Form; 3]> {
-        let Some(Correction::Vertices(correction)) = &self.model.correction else { return Vec::new() };
+        let Some(correction) = self.model.vertex_correction() else { return Vec::new() };
         let n = correction.space.poses;
         let mut boxes = Vec::new();
         for part in &correction.parts {
@@ -599,7 +596,7 @@ impl Proxies<'_> {
     /// What the correction adds to proxy bone `p`, relative to h.
     fn correction(&self, p: usize) -> FormAffine {
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
-        let Some(Correction::Proxies(correction)) = &self.setting.model.correction else { return sum };
+        let Some(correction) = self.setting.model.proxy_correction() else { return sum };
         let n = correction.space.poses;
         for (r, region) in correction.regions.iter().enumerate() {
             let Some(place) = region.proxies.iter().position(|&q| q as usize == p) else { continue };

@@ -20,7 +20,15 @@ pub enum Correction {
     Proxies(ProxyCorrection),
     /// Displacements of vertices.
     Vertices(VertexCorrection),
+    /// Changes of proxy bones' transforms, and displacements of what they leave over.
+    Both(ProxyCorrection, VertexCorrection),
 }
+
+/// The name in files of a correction of both.
+const BOTH: &str = "proxies and vertices";
+
+/// What the names of the displacements' tensors begin with where changes of proxy bones stand beside them.
+const BESIDE: &str = "vertices.";
 
 /// Memory that a correction reuses from frame to frame.
 #[derive(Debug, Clone, Default)]
@@ -42,54 +50,70 @@ impl Correction {
         match self {
             Self::Proxies(_) => ProxyCorrection::KIND,
             Self::Vertices(_) => VertexCorrection::KIND,
+            Self::Both(..) => BOTH,
+        }
+    }
+
+    /// The changes of proxy bones' transforms.
+    #[must_use]
+    pub fn proxies(&self) -> Option<&ProxyCorrection> {
+        match self {
+            Self::Proxies(c) | Self::Both(c, _) => Some(c),
+            Self::Vertices(_) => None,
+        }
+    }
+
+    /// The displacements of vertices.
+    #[must_use]
+    pub fn vertices(&self) -> Option<&VertexCorrection> {
+        match self {
+            Self::Vertices(c) | Self::Both(_, c) => Some(c),
+            Self::Proxies(_) => None,
         }
     }
 
     /// Refuses sizes and indices that do not fit.
     pub fn check(&self, character: &Character, deformer: &Deformer) -> Result<(), ModelError> {
-        match (self, deformer) {
-            (Self::Proxies(c), Deformer::RotationalRegression(d)) if d.proxy_count() == c.proxy_count => {
-                c.check(character)
+        match (self.proxies(), deformer) {
+            (Some(c), Deformer::RotationalRegression(d)) if d.proxy_count() == c.proxy_count => c.check(character)?,
+            (Some(c), _) => {
+                return Err(ModelError::Format(format!(
+                    "it corrects {} proxy bones, which its method `{}` does not have",
+                    c.proxy_count,
+                    deformer.kind()
+                )));
             }
-            (Self::Proxies(c), _) => Err(ModelError::Format(format!(
-                "it corrects {} proxy bones, which its method `{}` does not have",
-                c.proxy_count,
-                deformer.kind()
-            ))),
-            (Self::Vertices(c), _) => c.check(character),
+            (None, _) => {}
         }
+        self.vertices().map_or(Ok(()), |c| c.check(character))
     }
 
     /// What it adds to a frame.
     #[must_use]
     pub fn cost(&self) -> Cost {
-        match self {
-            Self::Proxies(c) => Cost { flops: c.flops(), bytes: c.bytes() },
-            Self::Vertices(c) => Cost { flops: c.flops(), bytes: c.bytes() },
-        }
+        let proxies = self.proxies().map_or(Cost::default(), |c| Cost { flops: c.flops(), bytes: c.bytes() });
+        let vertices = self.vertices().map_or(Cost::default(), |c| Cost { flops: c.flops(), bytes: c.bytes() });
+        Cost { flops: proxies.flops + vertices.flops, bytes: proxies.bytes + vertices.bytes }
     }
 
     pub(crate) fn scratch(&self) -> CorrectionScratch {
-        match self {
-            Self::Proxies(c) => CorrectionScratch { proxies: c.scratch(), ..CorrectionScratch::default() },
-            Self::Vertices(c) => CorrectionScratch { vertices: c.scratch(), ..CorrectionScratch::default() },
+        CorrectionScratch {
+            proxies: self.proxies().map(ProxyCorrection::scratch).unwrap_or_default(),
+            vertices: self.vertices().map(VertexCorrection::scratch).unwrap_or_default(),
         }
     }
 
-    /// What is added to proxy bones' transforms in the root's frame before the deformer draws, (P); none for other kinds.
+    /// What is added to proxy bones' transforms in the root's frame before the deformer draws, (P); none if none are
+    /// corrected.
     pub(crate) fn proxy_deltas<'scratch>(
         &self,
         character: &Character,
         posed: &PosedSkeleton,
         scratch: &'scratch mut CorrectionScratch,
     ) -> &'scratch [Affine3A] {
-        match self {
-            Self::Proxies(c) => {
-                c.pose(character, posed, &mut scratch.proxies);
-                &scratch.proxies.deltas
-            }
-            Self::Vertices(_) => &[],
-        }
+        let Some(c) = self.proxies() else { return &[] };
+        c.pose(character, posed, &mut scratch.proxies);
+        &scratch.proxies.deltas
     }
 
     /// What is added after the deformer, in the world.
@@ -100,9 +124,8 @@ impl Correction {
         scratch: &mut CorrectionScratch,
         positions: &mut [[f32; 3]],
     ) {
-        match self {
-            Self::Proxies(_) => {}
-            Self::Vertices(c) => c.add(character, posed, &mut scratch.vertices, positions),
+        if let Some(c) = self.vertices() {
+            c.add(character, posed, &mut scratch.vertices, positions);
         }
     }
 
@@ -110,6 +133,10 @@ impl Correction {
         match self {
             Self::Proxies(c) => c.write(writer),
             Self::Vertices(c) => c.write(writer),
+            Self::Both(proxies, vertices) => {
+                proxies.write(writer);
+                writer.beneath(BESIDE, |writer| vertices.write(writer));
+            }
         }
     }
 
@@ -117,6 +144,7 @@ impl Correction {
         match kind {
             ProxyCorrection::KIND => ProxyCorrection::read(reader).map(Self::Proxies),
             VertexCorrection::KIND => VertexCorrection::read(reader).map(Self::Vertices),
+            BOTH => Ok(Self::Both(ProxyCorrection::read(reader)?, VertexCorrection::read(&reader.beneath(BESIDE))?)),
             other => {
                 Err(ModelError::Format(format!("it uses the correction `{other}`, which this program does not know")))
             }

@@ -1,6 +1,7 @@
 //! Named tensors and words in a safetensors file, with a checksum over both.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
@@ -14,9 +15,18 @@ const CHECKSUM: &str = "checksum";
 pub(crate) struct TensorWriter {
     tensors: BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>,
     words: BTreeMap<String, String>,
+    /// What the names of tensors begin with.
+    prefix: &'static str,
 }
 
 impl TensorWriter {
+    /// Lets `write` put its tensors under names that begin with `prefix`.
+    pub fn beneath(&mut self, prefix: &'static str, write: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.prefix, prefix);
+        write(self);
+        self.prefix = outer;
+    }
+
     pub fn word(&mut self, name: &str, text: &str) {
         self.words.insert(name.into(), text.into());
     }
@@ -49,7 +59,7 @@ impl TensorWriter {
     }
 
     fn put(&mut self, name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) {
-        self.tensors.insert(name.into(), (dtype, shape.to_vec(), bytes));
+        self.tensors.insert(format!("{}{name}", self.prefix), (dtype, shape.to_vec(), bytes));
     }
 
     /// The file's bytes.
@@ -81,8 +91,10 @@ impl TensorWriter {
 
 /// Reads tensors and words from a file's bytes.
 pub(crate) struct TensorReader<'bytes> {
-    tensors: SafeTensors<'bytes>,
+    tensors: Rc<SafeTensors<'bytes>>,
     words: BTreeMap<String, String>,
+    /// What the names of tensors begin with.
+    prefix: &'static str,
 }
 
 impl<'bytes> TensorReader<'bytes> {
@@ -91,7 +103,12 @@ impl<'bytes> TensorReader<'bytes> {
         let tensors = SafeTensors::deserialize(bytes).map_err(wrong)?;
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(wrong)?;
         let words = metadata.metadata().iter().flatten().map(|(name, text)| (name.clone(), text.clone())).collect();
-        Ok(Self { tensors, words })
+        Ok(Self { tensors: Rc::new(tensors), words, prefix: "" })
+    }
+
+    /// The tensors whose names begin with `prefix`, by the rest of their names.
+    pub fn beneath(&self, prefix: &'static str) -> Self {
+        Self { tensors: Rc::clone(&self.tensors), words: self.words.clone(), prefix }
     }
 
     pub fn word(&self, name: &str) -> Result<&str, ModelError> {
@@ -102,7 +119,7 @@ impl<'bytes> TensorReader<'bytes> {
     }
 
     pub fn has(&self, name: &str) -> bool {
-        self.tensors.tensor(name).is_ok()
+        self.find(name).is_some()
     }
 
     /// Refuses a file whose content does not give the checksum it names.
@@ -140,7 +157,7 @@ impl<'bytes> TensorReader<'bytes> {
 
     /// The second length of tensor `name`; 0 if there is no such tensor or it has no second length.
     pub fn width(&self, name: &str) -> usize {
-        self.tensors.tensor(name).map_or(0, |view| view.shape().get(1).copied().unwrap_or(0))
+        self.find(name).map_or(0, |view| view.shape().get(1).copied().unwrap_or(0))
     }
 
     pub fn skin(&self, name: &str) -> Result<Skin, ModelError> {
@@ -153,20 +170,24 @@ impl<'bytes> TensorReader<'bytes> {
         })
     }
 
-    fn get(&self, name: &str, dtype: Dtype, shape: &[Option<usize>]) -> Result<&[u8], ModelError> {
-        let view = self.tensors.tensor(name).map_err(|_| ModelError::Missing(name.into()))?;
+    fn find(&self, name: &str) -> Option<TensorView<'bytes>> {
+        self.tensors.tensor(&format!("{}{name}", self.prefix)).ok()
+    }
+
+    fn get(&self, name: &str, dtype: Dtype, shape: &[Option<usize>]) -> Result<&'bytes [u8], ModelError> {
+        let name = format!("{}{name}", self.prefix);
+        let view = self.tensors.tensor(&name).map_err(|_| ModelError::Missing(name.clone()))?;
         let fits = view.shape().len() == shape.len()
             && view.shape().iter().zip(shape).all(|(&found, &wanted)| wanted.is_none_or(|wanted| wanted == found));
         if !fits || view.dtype() != dtype {
             let wanted: Vec<String> = shape.iter().map(|s| s.map_or("any".into(), |s| s.to_string())).collect();
             return Err(ModelError::Shape {
-                name: name.into(),
+                name,
                 found: format!("{:?} {:?}", view.dtype(), view.shape()),
                 expected: format!("{dtype:?} [{}]", wanted.join(", ")),
             });
         }
-        // The view borrows from the file, not from itself.
-        Ok(self.tensors.tensor(name).map_err(|_| ModelError::Missing(name.into()))?.data())
+        Ok(view.data())
     }
 }
 
