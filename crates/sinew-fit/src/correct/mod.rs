@@ -63,13 +63,16 @@ pub struct CorrectionParams {
     pub closeness: Closeness,
     /// Bytes at most, if there is a budget.
     pub bytes: Option<usize>,
+    /// Turns in which the drawing weights and the changes of proxy bones follow each other, see [`redraw`]; 0 leaves the
+    /// weights as they are.
+    pub turns: usize,
 }
 
 impl CorrectionParams {
     /// A smooth correction without a budget.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, closeness: Closeness::Smooth, bytes: None }
+        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::methods::rr::weights;
 use crate::{FitError, FitReport, Training, predict, to_model};
 
 /// Turns of weights and changes: the error falls quickly in the first ones, and little after these.
-const TURNS: usize = 6;
+pub const TURNS: usize = 6;
 
 /// New weights are refused if the squared error on poses left out of the regression grows by more than this. A little of
 /// growth is none: it counts the changes of all proxies of a vertex, which show less the more they share it.
@@ -43,14 +43,18 @@ pub fn fit(
     report: &mut FitReport,
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
-    let mut last = redrawn(training, &first, params, &first)?;
-    for _ in 1..TURNS {
-        last = redrawn(training, &last, params, &first)?;
+    let mut last: Option<Turn> = None;
+    for _ in 0..params.turns {
+        last = Some(redrawn(training, last.as_ref().unwrap_or(&first), params, &first)?);
     }
-    let foreseeable = last.fit.left_out <= FORESEEABLE * first.fit.left_out;
-    let better = foreseeable && training_error(training, &last)? < training_error(training, &first)?;
-    let Turn { model, fit, notes } = if better { last } else { first };
-    report.found("weights fitted again after the correction", if better { "yes" } else { "no: they gain nothing" });
+    let better = last.filter(|last| last.fit.left_out <= FORESEEABLE * first.fit.left_out);
+    let error = training_error(training, &first)?;
+    let better = match better {
+        Some(last) if training_error(training, &last)? < error => Some(last),
+        _ => None,
+    };
+    report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
+    let Turn { model, fit, notes } = better.unwrap_or(first);
     report.findings.extend(notes.findings);
     report.warnings.extend(notes.warnings);
     Ok((model, fit.correction))
