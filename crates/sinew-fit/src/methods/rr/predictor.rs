@@ -172,8 +172,9 @@ pub fn fit(
         put(&mut rotation, 1, second.offset * second.scale);
     }
     if form != PredictorForm::Offset {
-        let (error, matrix) = fit_matrix(joints, &first, &regressors, weights);
-        if form == PredictorForm::Matrix || error < left_out_error(joints, &first, second.as_ref(), weights) {
+        let sources = &training.sources;
+        let (error, matrix) = fit_matrix(joints, &first, &regressors, weights, sources);
+        if form == PredictorForm::Matrix || error < left_out_error(joints, &first, second.as_ref(), weights, sources) {
             rotation = matrix;
         }
     }
@@ -181,7 +182,7 @@ pub fn fit(
         frame: parent,
         joints: chosen,
         rotation,
-        stretch: scale_shear::fit(&regressors, &stretches, weights),
+        stretch: scale_shear::fit(&regressors, &stretches, weights, &training.sources),
         scale: first.scale,
     }
 }
@@ -198,28 +199,38 @@ fn fit_matrix(
     first: &JointFit,
     regressors: &[[f64; COLUMNS]],
     weights: &[f64],
+    sources: &[usize],
 ) -> (f64, [[f64; COLUMNS]; 3]) {
     let outputs: Vec<[f64; 3]> = log_rotations(joints, first).iter().map(DVec3::to_array).collect();
-    scale_shear::ridge_by_leave_one_out(regressors, &outputs, weights, false)
+    scale_shear::ridge_by_leave_one_out(regressors, &outputs, weights, sources, false)
 }
 
-/// The leave-one-out error of `u₁W₁θ̃₁ + u₂W₂θ̃₂`, the joints kept, u and W fitted anew without each pose.
-fn left_out_error(joints: &JointRotations, first: &JointFit, second: Option<&JointFit>, weights: &[f64]) -> f64 {
+/// The leave-one-out error of `u₁W₁θ̃₁ + u₂W₂θ̃₂`, the joints kept, u and W fitted anew without each pose and those of the
+/// same source.
+fn left_out_error(
+    joints: &JointRotations,
+    first: &JointFit,
+    second: Option<&JointFit>,
+    weights: &[f64],
+    sources: &[usize],
+) -> f64 {
     let rho = log_rotations(joints, first);
     let theta = |b: usize| -> Vec<DVec3> { joints.logs.iter().map(|logs| logs[b]).collect() };
     let first_theta = theta(first.joint);
     let second_theta = second.map(|second| theta(second.joint));
     let mut error = 0.0;
-    for e in (0..rho.len()).filter(|&e| weights[e] > 0.0) {
+    for group in together(sources) {
         let mut kept = weights.to_vec();
-        kept[e] = 0.0;
+        group.iter().for_each(|&e| kept[e] = 0.0);
         let one = fit_from(first.joint, &first_theta, &rho, &kept, None);
-        let mut left = rho[e] - one.offset * one.scale * first_theta[e];
-        if let Some(second_theta) = &second_theta {
-            let two = fit_from(0, second_theta, &one.left, &kept, None);
-            left -= two.offset * two.scale * second_theta[e];
+        let two = second_theta.as_ref().map(|theta| (theta, fit_from(0, theta, &one.left, &kept, None)));
+        for e in group {
+            let mut left = rho[e] - one.offset * one.scale * first_theta[e];
+            if let Some((theta, two)) = &two {
+                left -= two.offset * two.scale * theta[e];
+            }
+            error += weights[e] * left.length_squared();
         }
-        error += weights[e] * left.length_squared();
     }
     error
 }
