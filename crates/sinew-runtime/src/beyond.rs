@@ -59,18 +59,19 @@ impl Beyond {
     fn hold_joints(&self, posed: &mut PosedSkeleton) {
         let PosedSkeleton { relative, held, excess, beyond, .. } = posed;
         *beyond = false;
-        for (held, relative) in held.iter_mut().zip(relative) {
+        for (held, relative) in held.iter_mut().zip(&*relative) {
             *held = nearest_rotation(relative.matrix3);
         }
         excess.fill(Mat3A::IDENTITY);
         for &(b, parent) in &self.order {
             let own = held[b];
-            // The parent is held already; Q_parent = E_parent Q′_parent.
-            let turn = (excess[parent] * held[parent]).transpose() * own;
+            // The parent is held already, so its rotation is taken anew: products of the two would double what rounding
+            // leaves at every joint of a long chain.
+            let turn = nearest_rotation(relative[parent].matrix3).transpose() * own;
             let near = self.ranges.held(b, log_near(turn, Vec3A::from_array(self.ranges.reference[b])));
             if near.is_some() || excess[parent] != Mat3A::IDENTITY {
                 *beyond = true;
-                held[b] = held[parent] * near.map_or(turn, exp);
+                held[b] = nearest_rotation(held[parent] * near.map_or(turn, exp));
                 excess[b] = own * held[b].transpose();
             }
         }
@@ -128,7 +129,10 @@ fn parents_first(character: &Character) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use glam::{Affine3A, Quat, Vec3};
+
     use super::*;
+    use crate::{Bone, Skin};
 
     fn ranges() -> JointRanges {
         JointRanges { reference: vec![[0.0; 3]], low: vec![[-0.5, 0.0, 0.0]], high: vec![[1.0, 0.0, 2.0]] }
@@ -141,6 +145,41 @@ mod tests {
             [Vec3A::ZERO, Vec3A::new(-0.5, 0.0, 2.0), Vec3A::new(1.0, 0.0, 0.0), Vec3A::new(1.0009, -0.0009, 1.0)]
         {
             assert_eq!(ranges.held(0, log), None);
+        }
+    }
+
+    #[test]
+    fn a_long_chain_keeps_its_rotations() {
+        let bone = |b: usize| Bone {
+            name: b.to_string(),
+            parent: b.checked_sub(1),
+            rest: Affine3A::from_translation(Vec3::X * b as f32),
+        };
+        let character = Character {
+            rest_positions: Vec::new(),
+            triangles: Vec::new(),
+            polygons: None,
+            uvs: None,
+            bones: (0..150).map(bone).collect(),
+            skin: Skin { width: 1, joints: Vec::new(), weights: Vec::new() },
+            fps: None,
+        };
+        let (low, high) = (vec![[-0.01; 3]; 150], vec![[0.01; 3]; 150]);
+        let ranges = JointRanges { reference: vec![[0.0; 3]; 150], low, high };
+        let beyond = Beyond { order: parents_first(&character), ranges, carriers: Vec::new() };
+        let turned = |b: usize| Affine3A::from_quat(Quat::from_rotation_z(0.03 * b as f32)) * character.bones[b].rest;
+        let mut posed = PosedSkeleton::new(&character);
+        posed.set(&(0..150).map(turned).collect::<Vec<_>>());
+        beyond.hold(&mut posed, &mut Vec::new());
+        assert!(posed.beyond);
+        for b in 0..150 {
+            let (held, excess) = (posed.held[b], posed.excess[b]);
+            // 1e-5: a hundred and fifty products of f32 rotations.
+            assert!(
+                (excess * held - nearest_rotation(posed.relative[b].matrix3)).abs_diff_eq(Mat3A::ZERO, 1e-5),
+                "{b}"
+            );
+            assert!((held.transpose() * held).abs_diff_eq(Mat3A::IDENTITY, 1e-5), "{b}");
         }
     }
 

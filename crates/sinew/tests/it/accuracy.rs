@@ -178,6 +178,8 @@ fn check_twice_the_range<'a>(name: &str, examples: &Examples, models: impl Itera
         let mut frame = |pose: &Pose| {
             let globals: Vec<_> = pose.globals.iter().map(|&g| sinew_fit::to_model::transform(g)).collect();
             evaluator.positions(&globals, &mut positions);
+            // The largest of some numbers is not NaN even if one of them is.
+            assert!(positions.as_flattened().iter().all(|x| x.is_finite()), "{name}: not a number");
             let posed: Vec<DVec3> = positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
             farthest(examples, pose, &posed)
         };
