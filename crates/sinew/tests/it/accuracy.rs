@@ -43,7 +43,8 @@ fn fits(name: &'static str) -> Arc<Fits> {
         let plain = fit(&training, &rr(None, None), &Quiet).unwrap();
         let base = foreseen::fit(&training, &rr(None, None), &Quiet).unwrap();
         let ways = [Place::Proxies, Place::Vertices].into_iter().flat_map(|place| {
-            [Closeness::Smooth, Closeness::Exact].map(|closeness| CorrectionParams { place, closeness, bytes: None })
+            [Closeness::Smooth, Closeness::Exact]
+                .map(|closeness| CorrectionParams { closeness, ..CorrectionParams::new(place) })
         });
         let corrected = |way: CorrectionParams| {
             (format!("{:?}, {:?}", way.place, way.closeness), correct(&training, base.clone(), &way, &Quiet).unwrap())
