@@ -79,25 +79,27 @@ pub struct Group {
 /// Poses of a skeleton as local joint transforms, from which every model's priors can be taken.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MotionSamples {
-    /// L_j of each sample, (N)(J); the root's is its rest frame's scale, and usually the identity.
+    /// L_j of each sample, (N)(J), between bones without their rest size; the root's is usually the identity.
     pub local: Vec<Vec<DAffine3>>,
 }
 
 impl MotionSamples {
     /// The joints of `poses`.
     pub fn new<'a>(skeleton: &Skeleton, poses: impl IntoIterator<Item = &'a Pose>) -> Self {
+        let sizes = rest_sizes(skeleton);
         let local = |pose: &Pose| {
             let to_root = skeleton.root_frame(pose).inverse();
+            let global = |b: usize| resized(pose.globals[b], 1.0 / sizes[b]);
             let joint = |b: usize| match skeleton.bones()[b].parent {
-                Some(parent) => pose.globals[parent].inverse() * pose.globals[b],
-                None => to_root * pose.globals[b],
+                Some(parent) => global(parent).inverse() * global(b),
+                None => to_root * global(b),
             };
             (0..skeleton.bone_count()).map(joint).collect()
         };
         Self { local: poses.into_iter().map(local).collect() }
     }
 
-    /// Root-relative globals G_j of each sample, (N)(J).
+    /// Root-relative globals G_j of each sample without the bones' rest size, (N)(J).
     #[must_use]
     pub fn globals(&self, skeleton: &Skeleton) -> Vec<Vec<DAffine3>> {
         self.local.iter().map(|local| compose(skeleton, local)).collect()
@@ -196,7 +198,7 @@ pub(super) fn expectation(skeleton: &Skeleton, model: &MotionModel) -> Result<Ve
         MotionModel::FixedTranslations { linear, scale, translation } => fixed(skeleton, linear, scale, translation),
         MotionModel::Rotations { linear, translation } => fixed(skeleton, linear, &identity, translation),
         MotionModel::UniformRotations => {
-            let translation = rest_translations(skeleton);
+            let translation: Vec<DVec3> = rest_locals(skeleton).iter().map(|local| local.translation).collect();
             let mut linear = vec![DMat3::ZERO; bones];
             linear[skeleton.root()] = DMat3::IDENTITY;
             fixed(skeleton, &linear, &identity, &translation)
@@ -323,10 +325,24 @@ pub(super) fn product(a: DAffine3, b: DAffine3) -> DMat4 {
     DMat4::from_cols(column(0), column(1), column(2), column(3))
 }
 
-/// Ĝ_b in the root's rest frame, (J).
+/// Ĝ_b in the root's rest frame without its size, (J).
 pub(super) fn rest_globals(skeleton: &Skeleton) -> Vec<DAffine3> {
     let to_root = skeleton.rest_root_frame().inverse();
-    skeleton.bones().iter().map(|bone| to_root * bone.rest).collect()
+    let sizes = rest_sizes(skeleton);
+    skeleton.bones().iter().zip(sizes).map(|(bone, size)| resized(to_root * bone.rest, 1.0 / size)).collect()
+}
+
+/// The factor by which each bone scales at rest, (J).
+///
+/// A scale along all axes alike is no part of a skinning transform, `G S (Ĝ S)⁻¹ = G Ĝ⁻¹`. All bones are taken without theirs, so
+/// that lengths are in the mesh's units throughout and a joint that only turns has a rotation.
+pub(super) fn rest_sizes(skeleton: &Skeleton) -> Vec<f64> {
+    skeleton.bones().iter().map(|bone| bone.rest.matrix3.determinant().abs().cbrt()).collect()
+}
+
+/// `G S`, S a scale by `size`.
+pub(super) fn resized(global: DAffine3, size: f64) -> DAffine3 {
+    DAffine3 { matrix3: global.matrix3 * size, ..global }
 }
 
 /// The rest joints, (J).
@@ -339,20 +355,8 @@ pub(super) fn rest_locals(skeleton: &Skeleton) -> Vec<DAffine3> {
     (0..skeleton.bone_count()).map(joint).collect()
 }
 
-/// Bones' lengths at rest; a skeleton whose bones scale at rest is taken in world units.
-fn rest_translations(skeleton: &Skeleton) -> Vec<DVec3> {
-    let rest = rest_globals(skeleton);
-    let joint = |b: usize| match skeleton.bones()[b].parent {
-        Some(parent) => {
-            let offset = rest[b].translation - rest[parent].translation;
-            nearest_rotation(rest[parent].matrix3).transpose() * offset
-        }
-        None => rest[b].translation,
-    };
-    (0..skeleton.bone_count()).map(joint).collect()
-}
-
-fn compose(skeleton: &Skeleton, local: &[DAffine3]) -> Vec<DAffine3> {
+/// Globals (J) of local joint transforms (J).
+pub(super) fn compose(skeleton: &Skeleton, local: &[DAffine3]) -> Vec<DAffine3> {
     let mut globals = local.to_vec();
     for &b in skeleton.parents_first() {
         if let Some(parent) = skeleton.bones()[b].parent {

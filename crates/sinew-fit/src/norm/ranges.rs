@@ -11,11 +11,11 @@
 //! one joint are independent of each other, so the expectation of their product is the product of their expectations. A
 //! cone is sampled. Joints that the file does not name do not move.
 
-use glam::{DMat3, DQuat, DVec3};
+use glam::{DAffine3, DMat3, DQuat, DVec3};
 use sinew_examples::Skeleton;
 
 use super::MotionModel;
-use super::models::rest_locals;
+use super::models::{compose, resized, rest_locals, rest_sizes};
 use crate::FitError;
 
 /// Directions by which a cone is sampled: a spiral whose mean rotation is right to three digits.
@@ -65,6 +65,18 @@ impl Turn {
             Self::Cone { .. } => {
                 let samples = self.samples();
                 samples.iter().fold(DMat3::ZERO, |sum, &r| sum + r) * (1.0 / samples.len() as f64)
+            }
+        }
+    }
+
+    /// The rotation at `along`, nil to one, of the range; a cone swings in the direction `about`, nil to one of a full turn.
+    #[must_use]
+    pub fn at(&self, along: f64, about: f64) -> DMat3 {
+        match *self {
+            Self::Hinge { axis, from, to } => DMat3::from_axis_angle(axis, from + (to - from) * along),
+            Self::Cone { axis, most } => {
+                let about = DQuat::from_axis_angle(axis, std::f64::consts::TAU * about) * axis.any_orthonormal_vector();
+                DMat3::from_axis_angle(about, most * along)
             }
         }
     }
@@ -120,6 +132,23 @@ impl RangesOfMotion {
             joints[bone].push(turn(kind, &numbers).map_err(|what| wrong(what.into()))?);
         }
         Ok(Self { joints })
+    }
+
+    /// A pose within the ranges: globals in the root's rest frame, (J). `unit` gives numbers from nil to one, two a turn, which
+    /// place each turn evenly within its limits. The root stays: bounds and distances are relative to it.
+    #[must_use]
+    pub fn pose(&self, skeleton: &Skeleton, mut unit: impl FnMut() -> f64) -> Vec<DAffine3> {
+        let mut local = rest_locals(skeleton);
+        for (b, local) in local.iter_mut().enumerate().filter(|(b, _)| *b != skeleton.root()) {
+            for turn in &self.joints[b] {
+                *local *= DAffine3::from_mat3(turn.at(unit(), unit()));
+            }
+        }
+        compose(skeleton, &local)
+            .into_iter()
+            .zip(rest_sizes(skeleton))
+            .map(|(global, size)| resized(global, size))
+            .collect()
     }
 
     /// Rotations with fixed translations whose means are those of the ranges.

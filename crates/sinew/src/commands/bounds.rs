@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 
 use glam::{Affine3A, Vec3};
-use sinew_examples::{Examples, FrameSelection, Pose};
+use sinew_examples::{Examples, FrameSelection, Pose, Skeleton};
+use sinew_fit::norm::ranges::RangesOfMotion;
 use sinew_fit::range_bounds::over_ranges;
 use sinew_runtime::bounds::{Aabb, BLOCK_SIZE, Bounds};
 use sinew_runtime::{Evaluator, Model};
 
 use crate::commands::unwrap;
 use crate::{Outcome, load, output, skinned};
+
+/// Poses within ranges of motion with which the bounds over them are compared.
+const RANDOM_POSES: usize = 200;
 
 /// Conservative boxes and spheres of a model, per bone and per block of vertices, for culling.
 ///
@@ -53,7 +57,10 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let ranged = match &args.ranges {
         Some(path) => {
             let skeleton = unwrap::skeleton(&model)?;
-            Some(over_ranges(&model, &bounds, &skeleton, &unwrap::ranges(path, &skeleton)?)?)
+            let ranges = unwrap::ranges(path, &skeleton)?;
+            let boxes = over_ranges(&model, &bounds, &skeleton, &ranges)?;
+            let reached = reached(&model, &bounds, &skeleton, &ranges);
+            Some((boxes, reached))
         }
         None => None,
     };
@@ -65,9 +72,15 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         over.character_ratio,
         over.block_ratio
     ))?;
-    if let Some(ranged) = &ranged {
+    let tightness = ranged.as_ref().map(|(boxes, reached)| Tightness::new(boxes, reached));
+    if let (Some((ranged, _)), Some(tightness)) = (&ranged, &tightness) {
         let all = whole(ranged);
         output::line(&format!("over the ranges of motion: {} to {} in the root's rest frame", all.low, all.high))?;
+        output::line(&format!(
+            "these are {:.2} times the box that {RANDOM_POSES} random poses within the ranges reach, {:.2} times those of the \
+             blocks (diagonals; random poses reach few of the corners)",
+            tightness.character, tightness.blocks
+        ))?;
     }
     if let Some(path) = &args.json {
         let blocks: Vec<_> = (0..bounds.blocks.len())
@@ -76,7 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
                 let mut entry = boxed(over.boxes[k]);
                 entry["bone"] = name(&model, block.terms[0].joint).into();
                 entry["vertices"] = block.vertices.clone().into();
-                if let Some(ranged) = &ranged {
+                if let Some((ranged, _)) = &ranged {
                     entry["ranges"] = boxed(ranged[k]);
                 }
                 entry
@@ -85,10 +98,15 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         let value = serde_json::json!({
             "poses": poses.len(),
             "character": boxed(whole(&over.boxes)),
-            "character_over_ranges": ranged.as_ref().map(|ranged| boxed(whole(ranged))),
+            "character_over_ranges": ranged.as_ref().map(|(ranged, _)| boxed(whole(ranged))),
             "bones": by_bone(&model, &bounds, &over.boxes),
             "blocks": blocks,
             "tightness": {"character_ratio": over.character_ratio, "block_ratio": over.block_ratio},
+            "tightness_over_ranges": tightness.as_ref().map(|tightness| serde_json::json!({
+                "random_poses": RANDOM_POSES,
+                "character_ratio": tightness.character,
+                "block_ratio": tightness.blocks,
+            })),
         });
         output::json(path, &value)?;
     }
@@ -154,6 +172,54 @@ impl Over {
             boxes: over,
             character_ratio: character / poses.len().max(1) as f64,
             block_ratio: if counted > 0 { block / f64::from(counted) } else { 1.0 },
+        }
+    }
+}
+
+/// The boxes that the blocks reach in random poses within `ranges`, in the root's rest frame, (blocks). The same poses
+/// every time.
+fn reached(model: &Model, bounds: &Bounds, skeleton: &Skeleton, ranges: &RangesOfMotion) -> Vec<Aabb> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    // Knuth's linear congruential generator; its upper 53 bits.
+    let mut unit = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let mut evaluator = Evaluator::new(model);
+    let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+    let mut reached = vec![Aabb::EMPTY; bounds.blocks.len()];
+    for _ in 0..RANDOM_POSES {
+        let globals = ranges.pose(skeleton, &mut unit);
+        let pose: Vec<Affine3A> = globals.into_iter().map(sinew_fit::to_model::transform).collect();
+        evaluator.positions(&pose, &mut positions);
+        for (reached, block) in reached.iter_mut().zip(&bounds.blocks) {
+            *reached = reached.union(Aabb::around(block.vertices.iter().map(|&v| Vec3::from(positions[v as usize]))));
+        }
+    }
+    reached
+}
+
+/// How many times longer the boxes' diagonals are than those of what was reached.
+struct Tightness {
+    character: f64,
+    /// The blocks' mean.
+    blocks: f64,
+}
+
+impl Tightness {
+    fn new(boxes: &[Aabb], reached: &[Aabb]) -> Self {
+        let whole = |boxes: &[Aabb]| boxes.iter().fold(Aabb::EMPTY, |all, &b| all.union(b));
+        let ratio = |bound: Aabb, exact: Aabb| f64::from(bound.diagonal() / exact.diagonal().max(f32::MIN_POSITIVE));
+        // A block of one vertex that does not move has no size to compare with.
+        let sized: Vec<f64> = boxes
+            .iter()
+            .zip(reached)
+            .filter(|(_, reached)| reached.diagonal() > 0.0)
+            .map(|(&bound, &reached)| ratio(bound, reached))
+            .collect();
+        Self {
+            character: ratio(whole(boxes), whole(reached)),
+            blocks: if sized.is_empty() { 1.0 } else { sized.iter().sum::<f64>() / sized.len() as f64 },
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
 use proptest::prelude::*;
-use sinew_examples::{Examples, Skeleton};
+use sinew_examples::{Bone, Examples, Pose, Skeleton};
 use sinew_fit::methods::animation_space::Coordinates;
 use sinew_fit::norm::ranges::RangesOfMotion;
 use sinew_fit::norm::{MotionModel, MotionSamples, PoseNorm};
@@ -127,6 +127,87 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
             _ => 5.0,
         };
         assert!(ratio < most, "{method}: {ratio:.2}");
+    }
+}
+
+/// A scale of the rest bones, the same along all axes, is no part of any skinning transform: the norm and the bounds are
+/// those of the skeleton without it.
+#[test]
+fn scaled_rest_bones_change_neither_norm_nor_bounds() {
+    let plain = dataset("bar");
+    // Skeletons in other units than their mesh look like that, all of them or a branch.
+    let scale = |b: usize| DAffine3::from_scale(DVec3::splat(if b == 0 { 100.0 } else { 50.0 }));
+    let bones = plain.skeleton().bones().iter().enumerate();
+    let bones = bones.map(|(b, bone)| Bone { rest: bone.rest * scale(b), ..bone.clone() }).collect();
+    let scaled = Skeleton::new(bones).unwrap();
+    let name = &plain.skeleton().bones()[1].name;
+    let text = format!("{name} hinge 0 0 1 -20 100\n{name} hinge 1 0 0 -40 40\n");
+    let mut random = Random(3);
+    let units: Vec<[f64; 4]> = (0..50).map(|_| [0; 4].map(|_| random.next())).collect();
+    let poses = |skeleton: &Skeleton| -> Vec<Pose> {
+        let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
+        let pose = |units: &[f64; 4]| {
+            let mut units = units.iter();
+            Pose { globals: ranges.pose(skeleton, || *units.next().unwrap()) }
+        };
+        units.iter().map(pose).collect()
+    };
+    for method in ["ssd", "as"] {
+        let model = fitted(&plain, method);
+        let mut model_scaled = model.clone();
+        for (bone, scaled) in model_scaled.character.bones.iter_mut().zip(scaled.bones()) {
+            bone.rest = to_model::transform(scaled.rest);
+        }
+        let bounded = |model: &Model, skeleton: &Skeleton| {
+            let bounds = Bounds::new(model, 16).unwrap();
+            let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
+            let boxes = over_ranges(model, &bounds, skeleton, &ranges).unwrap();
+            (bounds, boxes)
+        };
+        let (_, expected) = bounded(&model, plain.skeleton());
+        let (bounds, boxes) = bounded(&model_scaled, &scaled);
+        for (found, expected) in boxes.iter().zip(&expected) {
+            // Metres; the rest bones are f32.
+            let apart = (found.low - expected.low).abs().max((found.high - expected.high).abs()).max_element();
+            assert!(apart < 1e-4, "{method}: {found:?}, without the scale {expected:?}");
+        }
+        for pose in poses(&scaled) {
+            let pose: Vec<Affine3A> = pose.globals.into_iter().map(to_model::transform).collect();
+            let positions = evaluate(&model_scaled, &pose);
+            let mut posed = Vec::new();
+            Evaluator::new(&model_scaled).bounds(&bounds, &pose, &mut posed);
+            for ((block, over), at) in bounds.blocks.iter().zip(&boxes).zip(&posed) {
+                for p in block.vertices.iter().map(|&v| positions[v as usize]) {
+                    assert!(over.contains(p) && at.contains(p), "{method}: {p} left {over:?} or {at:?}");
+                }
+            }
+        }
+        if let Some(coordinates) = Coordinates::from_model(&model) {
+            check_norms(&coordinates, (&scaled, &poses(&scaled)), (plain.skeleton(), &poses(plain.skeleton())));
+        }
+    }
+}
+
+/// Distances are the same under both skeletons, whatever is assumed of the motion.
+fn check_norms(coordinates: &Coordinates, scaled: (&Skeleton, &[Pose]), plain: (&Skeleton, &[Pose])) {
+    let assumptions: [fn(&MotionSamples, &Skeleton) -> MotionModel; 6] = [
+        |samples, _| MotionModel::Average(samples.clone()),
+        |_, _| MotionModel::UniformRotations,
+        MotionSamples::independent_joints,
+        MotionSamples::independent_components,
+        MotionSamples::fixed_translations,
+        MotionSamples::rotations,
+    ];
+    for (k, assumed) in assumptions.into_iter().enumerate() {
+        let norm = |(skeleton, poses): (&Skeleton, &[Pose])| {
+            PoseNorm::new(skeleton, &assumed(&MotionSamples::new(skeleton, poses), skeleton)).unwrap()
+        };
+        let (norm, expected) = (norm(scaled), norm(plain));
+        for (u, v) in [(0, 40), (10, 77), (33, 34)] {
+            let (found, expected) = (norm.distance(coordinates, u, v), expected.distance(coordinates, u, v));
+            // Metres; rounding in f64, magnified by the square of a scale of 100.
+            assert!((found - expected).abs() < 1e-9, "assumption {k}: {found}, without the scale {expected}");
+        }
     }
 }
 
@@ -275,6 +356,11 @@ fn bounds_are_told_and_exported() {
         assert!(number(&bounds["tightness"]["character_ratio"]) >= 1.0, "{method}: {}", bounds["tightness"]);
         assert!(bounds["blocks"].as_array().is_some_and(|blocks| !blocks.is_empty()));
         assert!(number(&bounds["character_over_ranges"]["radius"]) > 0.0);
+        assert!(words.contains("random poses within the ranges"), "{words}");
+        let ranged = &bounds["tightness_over_ranges"];
+        // No bound is below what poses reach.
+        assert!(number(&ranged["character_ratio"]) >= 1.0, "{method}: {ranged}");
+        assert!(number(&ranged["block_ratio"]) >= 1.0, "{method}: {ranged}");
         run("export bar.sinew -o bar.glb");
         let glb = std::fs::read(folder.path().join("bar.glb")).unwrap();
         assert!(String::from_utf8_lossy(&glb).contains("\"bounds\""), "{method}: no bounds in the GLB's extras");
