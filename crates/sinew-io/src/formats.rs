@@ -1,11 +1,39 @@
 //! Which reader a path belongs to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::{FileError, Scene};
+use glam::DVec3;
+use sinew_examples::ExamplesError;
+
+use crate::{FileError, PointSource, Scene, StoredFrames};
 
 /// Reads a scene of any foreign format, chosen by the path's ending; a directory is a sequence of OBJ files.
 pub fn read_scene(path: &Path) -> Result<Scene, FileError> {
+    let mut scene = read_any(path)?;
+    for mesh in &mut scene.meshes {
+        let inner = std::mem::replace(&mut mesh.frames, Box::new(StoredFrames(Vec::new())));
+        mesh.frames = Box::new(Finite { path: path.into(), inner });
+    }
+    Ok(scene)
+}
+
+/// Frames of a file, refused where a coordinate is no number: what is measured on such a frame would mislead.
+struct Finite {
+    path: PathBuf,
+    inner: Box<dyn PointSource>,
+}
+
+impl PointSource for Finite {
+    fn read(&mut self, frame: usize, points: &mut Vec<DVec3>) -> Result<(), FileError> {
+        self.inner.read(frame, points)?;
+        let Some(v) = points.iter().position(|point| !point.is_finite()) else { return Ok(()) };
+        let value = points[v].to_array().into_iter().find(|c| !c.is_finite()).unwrap_or(f64::NAN);
+        let place = format!("frame {frame}, vertex {v}");
+        Err(FileError::content(&self.path, ExamplesError::NotFinite { place, value }))
+    }
+}
+
+fn read_any(path: &Path) -> Result<Scene, FileError> {
     if path.is_dir() {
         return crate::read_obj(path);
     }

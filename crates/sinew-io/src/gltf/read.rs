@@ -205,6 +205,13 @@ impl<'a> File<'a> {
         tracks: &BTreeMap<usize, Tracks>,
     ) -> Result<SkeletonClip, FileError> {
         let joints: Vec<usize> = skin.joints().map(|joint| joint.index()).collect();
+        if let Some(k) = (1..joints.len()).find(|&k| joints[..k].contains(&joints[k])) {
+            let first = joints.iter().position(|joint| *joint == joints[k]).unwrap_or(0);
+            return Err(self.wrong(format!(
+                "a skin lists node {} as its joints {first} and {k}, but a joint is one bone only; export it again",
+                joints[k]
+            )));
+        }
         let inverse_bind: Vec<DMat4> = match skin.reader(self.slice()).read_inverse_bind_matrices() {
             Some(matrices) => matrices.map(|m| glam::Mat4::from_cols_array_2d(&m).as_dmat4()).collect(),
             None => vec![DMat4::IDENTITY; joints.len()],

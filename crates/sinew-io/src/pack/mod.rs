@@ -9,6 +9,7 @@ mod finding;
 mod offset;
 mod rest;
 mod sources;
+mod strays;
 
 use std::path::PathBuf;
 
@@ -186,6 +187,8 @@ fn make_clip(
         frames.push(points);
     }
     drop_end_bones(&mut bones, &mut poses, &sources, options, findings);
+    note_same_names(&bones, findings);
+    strays::leave_out(&pairs, &mut poses, &mut frames, options, findings);
     let Some(rest) = rest::find(sources, &mut bones, &poses, &frames, options, findings) else { return Ok(None) };
     Ok(Some(Clip { bones, poses, frames, rest, fps }))
 }
@@ -286,7 +289,12 @@ fn follows(
         skeleton.name,
         100.0 * alignment.misfit.min(1.0)
     );
-    let mend = "check that both come from the same scene and the same take";
+    let (meshes, poses) = (sources.mesh.times.len(), skeleton.times.len());
+    let rates = match meshes.abs_diff(poses) > meshes.max(poses) / 4 {
+        true => format!(" at the same frame rate ({meshes} frames of the mesh, {poses} of the skeleton)"),
+        false => String::new(),
+    };
+    let mend = format!("check that both come from the same scene and the same take{rates}");
     findings.push(Finding::fault(Trouble::Unrelated, what, mend, false));
     None
 }
@@ -317,8 +325,8 @@ fn report_alignment(
         push(Trouble::Units, free_space, what, format!("--mesh-scale {scale}"));
     }
     if axes != given.space.axes {
-        let mirrored = if axes.determinant() < 0.0 { " and mirrored" } else { "" };
-        let what = format!("the mesh has other axes{mirrored} than the skeleton: {} lays it on", format_axes(axes));
+        let mirrored = if axes.determinant() < 0.0 { " and is mirrored" } else { "" };
+        let what = format!("the mesh has other axes than the skeleton{mirrored}: {} lays it on", format_axes(axes));
         push(Trouble::Axes, free_space, what, format!("--mesh-axes={}", format_axes(axes)));
     }
     if chosen.offset != given.offset {
@@ -356,6 +364,20 @@ fn note_unmatched(sources: &Sources, skeleton: &[f64], pairs: &[(usize, usize)],
             poses - pairs.len()
         );
         findings.push(Finding::note(Trouble::Unmatched, what));
+    }
+}
+
+/// Clips are matched by bone name, so that two bones of one name are one too many.
+fn note_same_names(bones: &[Bone], findings: &mut Vec<Finding>) {
+    let mut names: Vec<&str> = bones.iter().map(|bone| bone.name.as_str()).collect();
+    names.sort_unstable();
+    for same in names.chunk_by(|a, b| a == b).filter(|same| same.len() > 1) {
+        let what = format!(
+            "{} bones are called `{}`: another clip, matched by name, finds only one of them; give each its own name",
+            same.len(),
+            same[0]
+        );
+        findings.push(Finding::note(Trouble::Remark, what));
     }
 }
 

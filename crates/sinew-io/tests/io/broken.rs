@@ -281,6 +281,50 @@ fn a_mesh_of_another_take() {
 }
 
 #[test]
+fn a_frame_gone_astray() {
+    let astray = |good: &mut Good| good.frames[9].iter_mut().for_each(|p| *p += DVec3::new(0.0, 7.0, 0.0));
+    let findings = refuse(Trouble::Unmatched, &astray);
+    assert!(findings.iter().any(|finding| finding.to_string().contains("frames, 9 the first")), "{findings:?}");
+    let mut broken = good();
+    astray(&mut broken);
+    let Loaded::Examples(examples) = broken.pack(true).unwrap().loaded else { panic!("it has a skeleton") };
+    assert_eq!(examples.frame_count(), FRAMES - 1);
+}
+
+#[test]
+fn another_frame_rate_is_asked_about() {
+    let doubled = |good: &mut Good| {
+        good.frames = good.frames.iter().rev().flat_map(|frame| [frame.clone(), frame.clone()]).collect();
+        good.cache.times = (0..2 * FRAMES).map(|e| (e + 1) as f64 / 24.0).collect();
+    };
+    let findings = refuse(Trouble::Unrelated, &doubled);
+    assert!(findings.iter().any(|finding| finding.to_string().contains("frame rate (48 frames")), "{findings:?}");
+}
+
+#[test]
+fn two_bones_of_one_name_are_told() {
+    told(Trouble::Remark, |good| good.skeleton.bones[1].name = "root".into());
+}
+
+#[test]
+fn numbers_that_are_none_are_refused_with_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sim.pc2");
+    let mut bytes = b"POINTCACHE2\0".to_vec();
+    bytes.extend([1_i32, 2].map(i32::to_le_bytes).as_flattened());
+    bytes.extend([0.0_f32, 1.0].map(f32::to_le_bytes).as_flattened());
+    bytes.extend(2_i32.to_le_bytes());
+    // Two frames of two points; the second's last coordinate is broken.
+    let points = [0.0_f32, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, f32::NAN];
+    bytes.extend(points.map(f32::to_le_bytes).as_flattened());
+    std::fs::write(&path, bytes).unwrap();
+    let mut mesh = sinew_io::read_scene(&path).unwrap().meshes.remove(0);
+    assert!(mesh.frame(0).is_ok());
+    let error = mesh.frame(1).unwrap_err().to_string();
+    assert!(error.contains("sim.pc2: frame 1, vertex 1"), "{error}");
+}
+
+#[test]
 fn the_live_rig_is_named() {
     let file = crate::support::own("char_live.usdc");
     match sinew_io::pack(&[(file.clone(), file)], &PackOptions::default()) {
