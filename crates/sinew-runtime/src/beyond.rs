@@ -17,7 +17,7 @@ use glam::{Mat3A, Vec3A};
 use crate::deform::RotationalRegression;
 use crate::joint_rotations::{JointRanges, exp, log_near};
 use crate::posed::nearest_rotation;
-use crate::{Character, PosedSkeleton};
+use crate::{Character, Model, PosedSkeleton};
 
 /// How far predictors may see past a joint's trained range, in parts of its extent: only so far as to let the skin come to
 /// rest there without a jolt. On a body whose test poses go up to 0.3 radians past the trained ones, errors grew with it.
@@ -37,9 +37,10 @@ pub(crate) struct Beyond {
 }
 
 impl Beyond {
-    /// Prepares the ranges of `d`, a regression of `character`.
-    pub fn new(d: &RotationalRegression, character: &Character) -> Self {
-        Self { order: parents_first(character), ranges: d.ranges.clone(), carriers: d.carriers(character) }
+    /// Prepares the ranges of `d`, the regression of `model`.
+    pub fn new(model: &Model, d: &RotationalRegression) -> Self {
+        let character = &model.character;
+        Self { order: parents_first(character), ranges: model.held_ranges(d), carriers: d.carriers(character) }
     }
 
     /// Fills in what predictors see of the pose that was set, and `carries` with `Σ_b ω_kb E_b`, (P), or nothing if the pose
@@ -75,6 +76,32 @@ impl Beyond {
                 excess[b] = own * held[b].transpose();
             }
         }
+    }
+}
+
+impl Model {
+    /// The joints that the predictors of its regression `d` or a correction look at, ascending.
+    #[must_use]
+    pub fn watched_joints(&self, d: &RotationalRegression) -> Vec<u16> {
+        let proxies = self.proxy_correction().into_iter().flat_map(|c| &c.space.joints);
+        let vertices = self.vertex_correction().into_iter().flat_map(|c| &c.space.joints);
+        let mut joints: Vec<u16> = d.predictors.joints.iter().chain(proxies).chain(vertices).copied().collect();
+        joints.sort_unstable();
+        joints.dedup();
+        joints
+    }
+
+    /// The ranges that poses are held within: the trained ones of the joints that are watched. What nobody looks at need
+    /// not be held, and its ranges have no end.
+    #[must_use]
+    pub fn held_ranges(&self, d: &RotationalRegression) -> JointRanges {
+        let watched = self.watched_joints(d);
+        let mut ranges = d.ranges.clone();
+        for b in (0..self.character.bones.len()).filter(|&b| watched.binary_search(&(b as u16)).is_err()) {
+            ranges.low[b] = [f32::NEG_INFINITY; 3];
+            ranges.high[b] = [f32::INFINITY; 3];
+        }
+        ranges
     }
 }
 

@@ -104,14 +104,14 @@ impl<'model> Evaluator<'model> {
         let mut scratch = model.deformer.scratch(character);
         let regression = match &model.deformer {
             Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
-                let regression = Regression::new(d, model.proxy_correction(), character);
+                let regression = Regression::new(d, model.proxy_correction(), &model.watched_joints(d), character);
                 scratch.regression = regression.room();
                 Some(Arc::new(regression))
             }
             _ => None,
         };
         let beyond = match &model.deformer {
-            Deformer::RotationalRegression(d) => Some(Arc::new(Beyond::new(d, character))),
+            Deformer::RotationalRegression(d) => Some(Arc::new(Beyond::new(model, d))),
             _ => None,
         };
         let normals = options.normals.then(|| Normals::new(model));

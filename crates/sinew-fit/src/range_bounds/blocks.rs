@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use sinew_examples::Skeleton;
 use sinew_runtime::bounds::{Aabb, Block, Bounds};
 use sinew_runtime::deform::RotationalRegression;
-use sinew_runtime::{Deformer, Model, PoseSpace};
+use sinew_runtime::{Deformer, JointRanges, Model, PoseSpace};
 
 use super::form::{Form, FormAffine, SYMBOLS};
 use super::held;
@@ -88,6 +88,8 @@ struct Setting<'a> {
     to_root: glam::DAffine3,
     /// The bones that carry each key gradient on beyond the trained ranges, (P).
     carriers: Vec<Vec<(usize, f32)>>,
+    /// The ranges that the pose is held within.
+    held: Option<JointRanges>,
 }
 
 /// What a block needs of the model.
@@ -119,7 +121,8 @@ impl<'a> Setting<'a> {
         let rest = skeleton.bones().iter().map(|bone| unscaled(to_root * bone.rest)).collect();
         let proxies = regression(model).map_or(0, RotationalRegression::proxy_count);
         let carriers = regression(model).map_or_else(Vec::new, |rr| rr.carriers(&model.character));
-        Self { model, skeleton, proxies, rest, to_root, carriers }
+        let held = regression(model).map(|rr| model.held_ranges(rr));
+        Self { model, skeleton, proxies, rest, to_root, carriers, held }
     }
 
     fn needs(&self, block: &Block, ranges: &RangesOfMotion) -> Needs {
@@ -380,7 +383,7 @@ impl<'a> Setting<'a> {
     fn held_box(&self, b: usize, ranges: &RangesOfMotion) -> Option<[Interval; 3]> {
         let rr = regression(self.model)?;
         let log = self.logarithm(rr, b, ranges, &vec![None; ranges.joints[b].len()], None);
-        held::held(&rr.ranges, b, log).map(|held| held.map(|x| x.range()))
+        held::held(self.held.as_ref()?, b, log).map(|held| held.map(|x| x.range()))
     }
 
     /// θ̃ of joint `b` over `ranges`: the turn's logarithm, turned from the bone's rest frame into the root's. `symbols` are
@@ -566,7 +569,7 @@ impl Proxies<'_> {
     /// θ̃′ of joint `b` over the ranges: θ̃ where it does not leave the trained range.
     fn seen(&self, b: usize) -> [Form; 3] {
         let log = self.logarithm(b);
-        held::held(&self.rr.ranges, b, log).unwrap_or(log)
+        self.setting.held.as_ref().and_then(|ranges| held::held(ranges, b, log)).unwrap_or(log)
     }
 
     /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`, f the frame of predictor `k`.

@@ -96,17 +96,19 @@ pub(crate) struct Room {
 }
 
 impl Regression {
-    /// Lays `d` and what corrects it out; `character` is its own.
-    pub fn new(d: &RotationalRegression, correction: Option<&ProxyCorrection>, character: &Character) -> Self {
+    /// Lays `d` and what corrects it out; `character` is its own, and the joints `watched` are looked at.
+    pub fn new(
+        d: &RotationalRegression,
+        correction: Option<&ProxyCorrection>,
+        watched: &[u16],
+        character: &Character,
+    ) -> Self {
         let parent = |b: u16| character.bones[b as usize].parent.map_or(b, |parent| parent as u16);
         let predictors = &d.predictors;
         // A proxy that follows its bones exactly has no gradient in c₁, and none need be predicted.
         let used = ascending(d.c1.columns.iter().copied());
-        let seen_by = |k: u16| predictors.joints[k as usize * predictors.width..][..predictors.width].iter().copied();
-        let (corrected, regions) = correction.map(|c| (&c.space.joints[..], &c.regions[..])).unwrap_or_default();
-        let with_parent = (0..character.bones.len() as u16).filter(|&b| character.bones[b as usize].parent.is_some());
-        let joints =
-            ascending(with_parent.chain(used.iter().flat_map(|&k| seen_by(k))).chain(corrected.iter().copied()));
+        let regions = correction.map(|c| &c.regions[..]).unwrap_or_default();
+        let joints = watched.to_vec();
         let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
         let frames = used.iter().map(|&k| predictors.frames[k as usize]);
         let turning = ascending(seen.chain(frames).chain(regions.iter().map(|region| region.bone as u16)));

@@ -100,11 +100,12 @@ fn reported(fitted: &Fitted, name: &str) -> f64 {
 
 #[test]
 fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_poses() {
-    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.6, 9.4), ("human.npz", 80, 14.0, 13.0)] {
+    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.0, 9.0), ("human.npz", 80, 14.0, 13.0)] {
         let Some(examples) = shared(file) else { continue };
         let (by_vertex, vertices) = tested(&examples, &rr(Some(proxies), Some(Place::Vertices)));
         assert!(vertices <= by_vertices, "{file}: {vertices:.2} % with vertices corrected");
-        let (corrected, error) = tested(&examples, &rr(Some(proxies), Some(Place::Proxies)));
+        // The number of proxy bones is chosen with everything else.
+        let (corrected, error) = tested(&examples, &rr(None, Some(Place::Proxies)));
         assert!(error <= by_proxies, "{file}: {error:.2} % with proxies corrected");
         let ratio = reported(&corrected, "expected on unseen poses, corrected") / error;
         // 1.5: a user decides by this figure whether to make more poses, and half as much again is still a guide.
