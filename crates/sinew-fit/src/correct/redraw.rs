@@ -4,7 +4,7 @@
 //! and draw better with weights of their own; with these, another change of the proxies draws best. So both are fitted
 //! in turns, each to what the other leaves:
 //!
-//!   the changes Δ(q) given α ([`proxies`](super::proxies)),
+//!   the changes Δ(q) given α ([`proxies`]),
 //!   minimise over α: Σ_e a_e Σ_v ‖y_v^e − Σ_p α_vp (T_p + Δ_p)^e v̂ − Σ_b α_vb T_b^e v̂‖².
 //!
 //! A vertex may be drawn by what draws it or a vertex within two edges of it, and by no more entries than before: the run
