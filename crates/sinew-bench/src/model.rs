@@ -105,7 +105,7 @@ pub fn bench(model: &Model, effort: Effort) -> Report {
     let character = &model.character;
     let metadata = Metadata { method: "ssd".into(), ..Metadata::default() };
     let ssd = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, metadata, ..model.clone() };
-    let poses: Vec<Vec<Affine3A>> = (0..4).map(|k| synthetic::pose(character, k as f32)).collect();
+    let poses: Vec<Vec<Affine3A>> = (0..4).map(|k| pose(model, k as f32)).collect();
     let normals = Options { normals: true, ..Options::default() };
     let mut evaluators = [Evaluator::with(model, normals), Evaluator::with(&ssd, normals)];
     let pairs = evaluators[1].pairs_computed();
@@ -137,6 +137,14 @@ pub fn bench(model: &Model, effort: Effort) -> Report {
 }
 
 /// Model, linear blend skinning, the model with either kind of normals, and the plain loop, in turn.
+/// A pose as a clip has them: within the trained ranges, if the model keeps to some. Beyond them it costs more.
+fn pose(model: &Model, phase: f32) -> Vec<Affine3A> {
+    match &model.deformer {
+        Deformer::RotationalRegression(d) => synthetic::pose_within(&model.character, &d.ranges, phase),
+        _ => synthetic::pose(&model.character, phase),
+    }
+}
+
 fn hot(model: &Model, evaluators: &mut [Evaluator; 2], poses: &[Vec<Affine3A>], effort: Effort) -> Vec<Times> {
     let character = &model.character;
     let room = || vec![[0.0_f32; 3]; character.vertex_count()];

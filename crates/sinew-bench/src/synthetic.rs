@@ -64,6 +64,32 @@ pub fn pose(character: &Character, phase: f32) -> Vec<Affine3A> {
     globals.into_iter().map(|global| global.unwrap_or(Affine3A::IDENTITY)).collect()
 }
 
+/// A pose within the trained ranges, as a clip has them, differently for every `phase`: global transforms, (J).
+#[must_use]
+pub fn pose_within(character: &Character, ranges: &JointRanges, phase: f32) -> Vec<Affine3A> {
+    let bones = &character.bones;
+    let root = bones.iter().position(|bone| bone.parent.is_none()).map_or(Affine3A::IDENTITY, |b| bones[b].rest);
+    let (_, turn, origin) = root.to_scale_rotation_translation();
+    let frame = Affine3A::from_rotation_translation(turn, origin);
+    // Skinning transforms in the root's frame: each bone turns about its own rest position, which its parent carries.
+    let mut moved: Vec<Option<Affine3A>> = vec![None; bones.len()];
+    while moved.iter().any(Option::is_none) {
+        for (b, bone) in bones.iter().enumerate() {
+            let parent = bone.parent.map_or(Some(Affine3A::IDENTITY), |parent| moved[parent]);
+            let share = 0.5 + 0.45 * (phase + b as f32 * 0.37).sin();
+            let (low, high) = (Vec3::from(ranges.low[b]), Vec3::from(ranges.high[b]));
+            let angle = if bone.parent.is_some() { low.lerp(high, share) } else { Vec3::ZERO };
+            let pivot = Affine3A::from_translation((frame.inverse() * bone.rest).translation.into());
+            let own = pivot * Affine3A::from_quat(Quat::from_scaled_axis(angle)) * pivot.inverse();
+            moved[b] = parent.map(|parent| parent * own);
+        }
+    }
+    let global = |(bone, moved): (&Bone, Option<Affine3A>)| {
+        moved.map_or(bone.rest, |moved| frame * moved * frame.inverse() * bone.rest)
+    };
+    bones.iter().zip(moved).map(global).collect()
+}
+
 /// Blocks a proxy bone keeps in c₁ and in c₂ in [`rotational_regression`].
 const KEPT: usize = 12;
 
