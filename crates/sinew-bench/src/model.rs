@@ -86,6 +86,8 @@ pub struct Report {
     pub crowd_ratio: f64,
     /// A character of a crowd of 100 over one alone that is posed again and again in the same, cached place.
     pub crowd_ratio_to_hot: f64,
+    /// A pose beyond the trained ranges over one within them, if the model keeps to some.
+    pub beyond_ratio: Option<f64>,
     /// The aims.
     pub targets: Vec<Target>,
 }
@@ -127,6 +129,7 @@ pub fn bench(model: &Model, effort: Effort) -> Report {
         pairs_over_influences: pairs as f64 / influences.max(1) as f64,
         crowd_ratio,
         crowd_ratio_to_hot,
+        beyond_ratio: beyond(model, &evaluators[0], effort),
         model: figures(model, &hot[0], cold[0]),
         ssd: figures(&ssd, &hot[1], cold[1]),
         bound,
@@ -136,8 +139,8 @@ pub fn bench(model: &Model, effort: Effort) -> Report {
     report
 }
 
-/// Model, linear blend skinning, the model with either kind of normals, and the plain loop, in turn.
-/// A pose as a clip has them: within the trained ranges, if the model keeps to some. Beyond them it costs more.
+/// A pose as a clip has them: within the trained ranges, if the model keeps to some. Beyond them it costs more, see
+/// [`beyond`].
 fn pose(model: &Model, phase: f32) -> Vec<Affine3A> {
     match &model.deformer {
         Deformer::RotationalRegression(d) => synthetic::pose_within(&model.character, &d.ranges, phase),
@@ -145,6 +148,22 @@ fn pose(model: &Model, phase: f32) -> Vec<Affine3A> {
     }
 }
 
+/// A pose with joints up to half a radian beyond their trained ranges over one within them; none for models that keep to
+/// no ranges.
+fn beyond(model: &Model, evaluator: &Evaluator, effort: Effort) -> Option<f64> {
+    let Deformer::RotationalRegression(d) = &model.deformer else { return None };
+    let mut wider = d.ranges.clone();
+    wider.low.as_flattened_mut().iter_mut().for_each(|low| *low -= 0.5);
+    wider.high.as_flattened_mut().iter_mut().for_each(|high| *high += 0.5);
+    let poses = [&wider, &d.ranges].map(|ranges| synthetic::pose_within(&model.character, ranges, 1.0));
+    let [mut a, mut b] = [(); 2].map(|()| (evaluator.clone(), vec![[0.0_f32; 3]; model.character.vertex_count()]));
+    let mut run_beyond = || a.0.positions(&poses[0], &mut a.1);
+    let mut run_within = || b.0.positions(&poses[1], &mut b.1);
+    let times = race(effort, &mut [&mut run_beyond, &mut run_within]);
+    Some(times[0].ratio_to(&times[1]))
+}
+
+/// Model, linear blend skinning, the model with either kind of normals, and the plain loop, in turn.
 fn hot(model: &Model, evaluators: &mut [Evaluator; 2], poses: &[Vec<Affine3A>], effort: Effort) -> Vec<Times> {
     let character = &model.character;
     let room = || vec![[0.0_f32; 3]; character.vertex_count()];

@@ -1,6 +1,6 @@
 //! A tree of bones and its poses, both as global transforms.
 
-use glam::DAffine3;
+use glam::{DAffine3, DQuat};
 
 use crate::transform::rigid_part;
 use crate::{ExamplesError, Notice};
@@ -179,6 +179,24 @@ impl Skeleton {
             notices.push(Notice::ScaledBones { bones: scaled, frame: worst.1 });
         }
         notices
+    }
+
+    /// `pose` with every joint turned `factor` times as far from rest; the root stays.
+    #[must_use]
+    pub fn turned_farther(&self, pose: &Pose, factor: f64) -> Pose {
+        let mut globals = pose.globals.clone();
+        let mut done: Vec<bool> = (0..self.bones.len()).map(|b| b == self.root()).collect();
+        while let Some(b) = (0..self.bones.len()).find(|&b| !done[b] && done[self.parent(b)]) {
+            let parent = self.parent(b);
+            let local = pose.globals[parent].inverse() * pose.globals[b];
+            let rest = self.bones[parent].rest.inverse() * self.bones[b].rest;
+            let turn = DQuat::from_mat3(&(rest.matrix3.inverse() * local.matrix3)).normalize();
+            let turn = DQuat::from_scaled_axis(turn.to_scaled_axis() * factor);
+            let still = DAffine3 { matrix3: rest.matrix3, translation: local.translation };
+            globals[b] = globals[parent] * still * DAffine3::from_quat(turn);
+            done[b] = true;
+        }
+        Pose { globals }
     }
 }
 

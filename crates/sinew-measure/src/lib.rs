@@ -23,7 +23,7 @@ pub use normals::{mean_normal_deviation_degrees, vertex_normals};
 pub use position_error::{PositionErrors, e_rms};
 pub use spread::{spread_percent, vertex_rms};
 pub use sted::{Sted, sted};
-pub use stray::{spikes, strays};
+pub use stray::{farthest, spikes, strays};
 pub use student::{Summary, TTest};
 pub use surface::{SurfaceDistance, distances, surface_distance};
 pub use volume::{VolumeChange, volume, volume_change};

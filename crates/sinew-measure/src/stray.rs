@@ -6,6 +6,7 @@
 //! smooth surface, whatever the pose, and one where a vertex sticks out as far as its neighbours are away.
 
 use glam::{DAffine3, DVec3};
+use sinew_examples::{Examples, Pose};
 
 /// How far each vertex strays in a pose, in units of length, (V). `transforms` are the bones' `T_b`, (J); `rest` and
 /// `posed` are (V).
@@ -36,6 +37,19 @@ pub fn spikes(rest: &[DVec3], posed: &[DVec3], triangles: &[[u32; 3]]) -> Vec<f6
         if *length > 0.0 { at.distance(*sum / *count) / (length / count) } else { 0.0 }
     };
     rings.iter().zip(posed).map(spike).collect()
+}
+
+/// The farthest stray in a pose, percent of the diagonal, and the farthest spike beyond what the vertex does at rest.
+/// `posed` is (V).
+#[must_use]
+pub fn farthest(examples: &Examples, pose: &Pose, posed: &[DVec3]) -> [f64; 2] {
+    let (rest, triangles) = (examples.mesh().vertices(), examples.mesh().triangles());
+    let bones = pose.globals.iter().zip(examples.skeleton().bones());
+    let carried: Vec<DAffine3> = bones.map(|(&g, bone)| g * bone.rest.inverse()).collect();
+    let stray = strays(rest, &carried, posed).into_iter().fold(0.0, f64::max);
+    let still = spikes(rest, rest, triangles);
+    let beyond = spikes(rest, posed, triangles).into_iter().zip(still).map(|(posed, still)| posed - still);
+    [100.0 * stray / examples.mesh().diagonal(), beyond.fold(0.0, f64::max)]
 }
 
 #[cfg(test)]

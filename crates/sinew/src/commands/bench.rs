@@ -72,6 +72,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     rows.push(short("bound for ssd", report.bound.microseconds));
     let header = ["", "µs", "Mvertices/s", "p50 µs", "p99 µs", "cold µs", "MB", "Mflop"];
     output::table(&header, rows)?;
+    let beyond = report.beyond_ratio.map_or("as within".into(), |ratio| format!("{ratio:.2} × a pose within them"));
     let facts = [
         ("vertices", report.vertices.to_string()),
         ("joints", report.joints.to_string()),
@@ -81,6 +82,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
         ("with palette normals", format!("{:.2} × positions only", report.palette_normals_ratio)),
         ("with one-ring normals", format!("{:.2} × positions only", report.one_ring_normals_ratio)),
         ("of a crowd of 100", format!("{:.2} × one that stays in the cache", report.crowd_ratio_to_hot)),
+        ("beyond the trained ranges", beyond),
         ("multiply-adds", format!("{:.1} G/s measured", report.bound.multiply_adds_per_second / 1e9)),
         ("bandwidth", format!("{:.1} GB/s measured", report.bound.bytes_per_second / 1e9)),
     ];

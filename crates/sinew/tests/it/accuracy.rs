@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use glam::{DAffine3, DQuat, DVec3};
+use glam::DVec3;
 use sinew_examples::{Examples, Pose};
 use sinew_fit::correct::{Closeness, CorrectionParams, Place, correct, foreseen};
 use sinew_fit::cross_validation::squared_error;
 use sinew_fit::methods::rr::RrParams;
 use sinew_fit::mirror::{self, MirrorChoice};
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, predict};
-use sinew_measure::{spikes, strays};
+use sinew_measure::farthest;
 use sinew_runtime::Evaluator;
 
 use crate::support::{dataset, shared};
@@ -133,46 +133,11 @@ fn mirror_images_are_taken_where_the_character_moves_as_symmetrically_as_it_look
     }
 }
 
-/// The poses of `examples` with every joint turned `factor` times as far.
-fn turned(examples: &Examples, frames: &[usize], factor: f64) -> Vec<Pose> {
-    let skeleton = examples.skeleton();
-    let bones = skeleton.bones();
-    let farther = |pose: &Pose| {
-        let mut globals = pose.globals.clone();
-        let mut done: Vec<bool> = (0..bones.len()).map(|b| b == skeleton.root()).collect();
-        while let Some(b) = (0..bones.len()).find(|&b| !done[b] && done[skeleton.parent(b)]) {
-            let parent = skeleton.parent(b);
-            let local = pose.globals[parent].inverse() * pose.globals[b];
-            let rest = bones[parent].rest.inverse() * bones[b].rest;
-            let turn = DQuat::from_mat3(&(rest.matrix3.inverse() * local.matrix3)).normalize();
-            let turn = DQuat::from_scaled_axis(turn.to_scaled_axis() * factor);
-            let still = DAffine3 { matrix3: rest.matrix3, translation: local.translation };
-            globals[b] = globals[parent] * still * DAffine3::from_quat(turn);
-            done[b] = true;
-        }
-        Pose { globals }
-    };
-    frames.iter().map(|&e| farther(examples.pose(e))).collect()
-}
-
-/// How far the farthest vertex strays from all places where a bone would carry it (percent of the diagonal), and how far it
-/// spikes out of its neighbours beyond what it does at rest (in their distances there).
-fn farthest(examples: &Examples, pose: &Pose, posed: &[DVec3]) -> [f64; 2] {
-    let (rest, triangles) = (examples.mesh().vertices(), examples.mesh().triangles());
-    let bones = pose.globals.iter().zip(examples.skeleton().bones());
-    let carried: Vec<DAffine3> = bones.map(|(&g, bone)| g * bone.rest.inverse()).collect();
-    let stray = strays(rest, &carried, posed).into_iter().fold(0.0, f64::max);
-    let still = spikes(rest, rest, triangles);
-    let spike =
-        spikes(rest, posed, triangles).iter().zip(still).map(|(posed, still)| posed - still).fold(0.0, f64::max);
-    [100.0 * stray / examples.mesh().diagonal(), spike]
-}
-
 /// Twice the trained range: no vertex of rotational regression, corrected or not, sticks out of the mesh more than the
 /// farthest does with linear blend skinning in the same poses or, where the mesh itself is rougher, in the examples.
 fn check_twice_the_range<'a>(name: &str, examples: &Examples, models: impl Iterator<Item = (&'a str, &'a Fitted)>) {
     let train = &examples.split().train;
-    let poses = turned(examples, train, 2.0);
+    let poses: Vec<Pose> = train.iter().map(|&e| examples.skeleton().turned_farther(examples.pose(e), 2.0)).collect();
     let most = |a: [f64; 2], b: [f64; 2]| [a[0].max(b[0]), a[1].max(b[1])];
     let drawn = |fitted: &Fitted| {
         let mut evaluator = Evaluator::new(&fitted.model);
