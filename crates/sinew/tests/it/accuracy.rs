@@ -87,7 +87,7 @@ fn a_correction_is_never_worse_than_none_on_built_in_data() {
 }
 
 #[test]
-#[ignore = "a minute and a half; run with --ignored"]
+#[ignore = "a minute; CI runs it with --ignored"]
 fn a_correction_is_never_worse_than_none_on_the_creature() {
     check_never_worse("creature");
 }
@@ -178,7 +178,7 @@ fn at_twice_the_trained_range_no_vertex_leaves_the_mesh_by_more_than_with_linear
 }
 
 #[test]
-#[ignore = "a minute and a half; run with --ignored"]
+#[ignore = "a minute; CI runs it with --ignored"]
 fn at_twice_the_creatures_range_no_vertex_leaves_the_mesh() {
     check_twice_the_built_in_range("creature");
 }
