@@ -64,6 +64,13 @@ impl Form {
         Self { centre: self.centre.powi(2) + half, rest: first.rest + half, ..first }
     }
 
+    /// `1/x` for x known to lie in `low` to `high`, both positive: the straight line that is nearest to it there.
+    pub(super) fn reciprocal(self, low: f64, high: f64) -> Self {
+        // With the slope −1/(low·high) the difference is largest at both ends and least at √(low·high).
+        let (most, least) = (1.0 / low + 1.0 / high, 2.0 / (low * high).sqrt());
+        self.scaled(-1.0 / (low * high)) + Self::around((most + least) / 2.0, (most - least).max(0.0) / 2.0)
+    }
+
     /// The same number known not to exceed `half` in size: its bare range where that says more.
     pub(super) fn within(self, half: f64) -> Self {
         let clipped = Self::interval(self.range().clipped(half));
@@ -283,6 +290,8 @@ mod tests {
         };
         let rho = [form(0.4, [0.3, -0.1], 0.02), form(-1.0, [0.0, 0.25], 0.0), form(0.2, [-0.2, 0.2], 0.05)];
         let (turn, product, square) = (FormAffine::exponential(&rho), rho[0] * rho[1], rho[2].square());
+        let positive = rho[0] + Form::exact(1.0);
+        let reciprocal = positive.reciprocal(positive.range().low, positive.range().high);
         let ends = [-1.0, -0.3, 0.5, 1.0];
         for (x, y, r) in ends.iter().flat_map(|&x| ends.iter().flat_map(move |&y| ends.map(|r| (x, y, r)))) {
             let value = rho.map(|f| f.centre + f.slopes[0] * x + f.slopes[1] * y + f.rest * r);
@@ -292,6 +301,7 @@ mod tests {
             };
             inside(&product, value[0] * value[1]);
             inside(&square, value[2] * value[2]);
+            inside(&reciprocal, 1.0 / (1.0 + value[0]));
             let exact = DMat3::from_quat(DQuat::from_scaled_axis(DVec3::from_array(value)));
             (0..9).for_each(|k| inside(&turn.rows[k / 3][k % 3], exact.col(k % 3)[k / 3]));
         }

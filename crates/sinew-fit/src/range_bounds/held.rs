@@ -10,11 +10,13 @@ use sinew_examples::Skeleton;
 use sinew_runtime::{JointRanges, RANGE_ROUNDING};
 
 use super::form::{Form, FormAffine};
+use super::joints::Joints;
 
 /// θ̃′ of joint `b` if its θ̃ is `log`; nothing if that does not leave the trained range.
 ///
 /// Holding grows with θ̃ and nowhere faster. Of such a function on an interval of length w whose mean slope is s, the chord
-/// is off by `s (1 − s) w` at most: as far as if it went up at once and then stayed.
+/// is off by `s (1 − s) w` at most: as far as if it went up at once and then stayed. It bends one way past the upper end of
+/// the range and the other way past the lower: a piece that leaves the range at one end only has its chord on one side.
 pub(super) fn held(ranges: &JointRanges, b: usize, log: [Form; 3]) -> Option<[Form; 3]> {
     let log = log.map(|x| (x, x.range()));
     let ends = [log.map(|x| x.1.low), log.map(|x| x.1.high)].map(|end| DVec3::from_array(end).as_vec3().into());
@@ -28,10 +30,13 @@ pub(super) fn held(ranges: &JointRanges, b: usize, log: [Form; 3]) -> Option<[Fo
         let high = held[1].map_or(range.high, |end| f64::from(end[i]));
         let width = (range.high - range.low).max(f64::MIN_POSITIVE);
         let slope = ((high - low) / width).clamp(0.0, 1.0);
+        let off = slope * (1.0 - slope) * width;
+        let (under, over) = (range.low < f64::from(ranges.low[b][i]), range.high > f64::from(ranges.high[b][i]));
+        let (below, above) = (if under { off } else { 0.0 }, if over { off } else { 0.0 });
         let mut chord = form.scaled(slope);
-        chord.centre += low - slope * range.low;
+        chord.centre += low - slope * range.low + (above - below) / 2.0;
         // Up to the rounding a joint may be held or not.
-        chord.rest += slope * (1.0 - slope) * width + f64::from(RANGE_ROUNDING);
+        chord.rest += (above + below) / 2.0 + f64::from(RANGE_ROUNDING);
         chord
     }))
 }
@@ -48,9 +53,9 @@ pub(super) fn between(skeleton: &Skeleton, b: usize, f: usize) -> (Vec<usize>, V
     (up, down)
 }
 
-/// `Q′_bᵀ Q′_f` over the joints [`between`] them; `seen` gives θ̃′ of each.
-pub(super) fn turn(up: &[usize], down: &[usize], seen: impl Fn(usize) -> [Form; 3]) -> FormAffine {
-    let back = up.iter().map(|&b| seen(b).map(|x| x.scaled(-1.0)));
-    let steps = back.chain(down.iter().map(|&b| seen(b))).map(|log| FormAffine::exponential(&log));
+/// `Q′_bᵀ Q′_f` over the joints [`between`] them.
+pub(super) fn turn(up: &[usize], down: &[usize], joints: &Joints) -> FormAffine {
+    let back = up.iter().map(|&b| joints.seen(b).theta.map(|x| x.scaled(-1.0)));
+    let steps = back.chain(down.iter().map(|&b| joints.seen(b).theta)).map(|theta| FormAffine::exponential(&theta));
     steps.fold(FormAffine::exact(glam::DAffine3::IDENTITY), |all, step| all.rigid_times(&step))
 }

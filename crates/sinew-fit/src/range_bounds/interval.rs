@@ -21,15 +21,10 @@ impl Interval {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// `x²`.
-    pub(super) fn square(self) -> Self {
-        let (a, b) = (self.low * self.low, self.high * self.high);
-        Self { low: if self.low <= 0.0 && self.high >= 0.0 { 0.0 } else { a.min(b) }, high: a.max(b) }
-    }
-
-    /// `factor x`.
-    pub(super) fn scaled(self, factor: f64) -> Self {
-        Self::exact(factor) * self
+    /// What both hold; they stand for the same number, so that they meet but for rounding.
+    pub(super) fn meet(self, other: Self) -> Self {
+        let (low, high) = (self.low.max(other.low), self.high.min(other.high));
+        Self { low: low.min(high), high: high.max(low) }
     }
 
     /// What of it lies within `half` of nil; what it stands for must.

@@ -5,15 +5,25 @@
 //! bones' matrices, and with them the blocks of [`Bounds`]. The result is conservative: no pose within the ranges leaves
 //! it. Boxes are in the root's rest frame; a character that moves carries them along.
 //!
-//! The skeleton, proxy bones and corrections are in `blocks`, the arithmetic in `form` and `interval`.
+//! A block's box is put together in `blocks`, of what it `needs`, over `pieces` of the ranges: `bones` of the skeleton, `joints` as
+//! predictors see them (`logarithm`, `held`), `proxies`, corrections (`kernels`); the arithmetic is in `form` and `interval`.
 
 mod blocks;
+mod bones;
 mod form;
 mod held;
 mod interval;
+mod joints;
+mod kernels;
+mod logarithm;
+mod needs;
+mod pieces;
+mod proxies;
+#[cfg(test)]
+mod tests;
 
-use glam::{DMat3, DVec3};
-use sinew_examples::Skeleton;
+use glam::{DMat3, DVec3, Vec3};
+use sinew_examples::{Bone, Skeleton};
 use sinew_runtime::bounds::{Aabb, Bounds, Term};
 use sinew_runtime::{Deformer, Model};
 
@@ -21,9 +31,6 @@ use crate::FitError;
 use crate::norm::ranges::RangesOfMotion;
 use form::Form;
 use interval::Interval;
-
-/// How much a box is widened, relative to its size: for rounding to f32, and for rest rotations that are so to 1e-4 only.
-const SLACK: f64 = 3e-4;
 
 /// A box for every block of `bounds`, in the root's rest frame. No vertex leaves its block's box in any pose within
 /// `ranges`. Linear blend, animation-space and rotational-regression models, with or without a correction.
@@ -43,7 +50,9 @@ pub fn over_ranges(
             )));
         }
     }
-    if let Some(bone) = skeleton.bones().iter().find(|bone| !is_scaled_rotation(bone.rest.matrix3)) {
+    // Bones come from f32 files.
+    let turned = |bone: &Bone| off_rotation(bone.rest.matrix3).is_some_and(|off| off < 1e-4);
+    if let Some(bone) = skeleton.bones().iter().find(|bone| !turned(bone)) {
         return Err(FitError::Data(format!(
             "bone `{}` is mirrored or scaled differently along its axes at rest, so that a turn would shear it: bake the \
              scale into the mesh",
@@ -53,22 +62,47 @@ pub fn over_ranges(
     Ok(blocks::over_ranges(model, bounds, skeleton, ranges))
 }
 
-/// Whether `m` is a rotation times a positive number.
-fn is_scaled_rotation(m: DMat3) -> bool {
+/// How far `m` is from a rotation times a positive number, in parts of that; nothing if it mirrors.
+fn off_rotation(m: DMat3) -> Option<f64> {
     let square = m.transpose() * m;
     let size = (square.x_axis.x + square.y_axis.y + square.z_axis.z) / 3.0;
     let apart = square - DMat3::IDENTITY * size;
-    // Bones come from f32 files.
     let most = apart.x_axis.abs().max(apart.y_axis.abs()).max(apart.z_axis.abs()).max_element();
-    m.determinant() > 0.0 && most < 1e-4 * size
+    (m.determinant() > 0.0).then_some(most / size)
 }
 
-/// The box with `sides`, a little wider for rounding.
-fn widened(sides: [Interval; 3]) -> Aabb {
-    let widen = |i: usize| SLACK * (sides[i].low.abs() + sides[i].high.abs());
-    Aabb {
-        low: DVec3::from_array([0, 1, 2].map(|i| sides[i].low - widen(i))).as_vec3(),
-        high: DVec3::from_array([0, 1, 2].map(|i| sides[i].high + widen(i))).as_vec3(),
+/// How much boxes are widened: for the rounding of the run time, and for rest rotations that are not quite so.
+struct Widening {
+    /// In parts of the sizes that are summed.
+    slack: f64,
+    /// How far the character reaches from its root at rest: coordinates next to nil are sums of that size.
+    reach: f64,
+}
+
+impl Widening {
+    /// Some hundred roundings in f32.
+    const ROUNDING: f64 = 1e-5;
+
+    fn new(model: &Model, skeleton: &Skeleton) -> Self {
+        let to_root = skeleton.rest_root_frame().inverse();
+        let bones = skeleton.bones().iter().map(|bone| bone.rest.translation);
+        let vertices = model.character.rest_positions.iter().map(|&p| Vec3::from(p).as_dvec3());
+        let reach = bones.chain(vertices).map(|p| to_root.transform_point3(p).length()).fold(0.0, f64::max);
+        // Every joint on the way adds what it is off.
+        let bones = skeleton.bones();
+        let chain = |b: usize| std::iter::successors(Some(b), |&b| bones[b].parent);
+        let off = |b: usize| chain(b).filter_map(|b| off_rotation(bones[b].rest.matrix3)).sum();
+        let off = (0..bones.len()).map(off).fold(0.0, f64::max);
+        Self { slack: Self::ROUNDING + off, reach }
+    }
+
+    fn widened(&self, sides: [Interval; 3]) -> Aabb {
+        let farthest = sides.iter().map(|side| side.most()).fold(self.reach, f64::max);
+        let widen = DVec3::splat(self.slack * farthest);
+        Aabb {
+            low: (DVec3::from_array(sides.map(|side| side.low)) - widen).as_vec3(),
+            high: (DVec3::from_array(sides.map(|side| side.high)) + widen).as_vec3(),
+        }
     }
 }
 
