@@ -57,6 +57,22 @@ impl Form {
         Self { centre: factor * self.centre, slopes: self.slopes.map(|s| factor * s), rest: factor.abs() * self.rest }
     }
 
+    /// Adds `factor x` in place.
+    pub(super) fn add_scaled(&mut self, x: &Self, factor: f64) {
+        self.centre += factor * x.centre;
+        self.slopes.iter_mut().zip(&x.slopes).for_each(|(sum, s)| *sum += factor * s);
+        self.rest += factor.abs() * x.rest;
+    }
+
+    /// Adds `x y` in place, each with its radius.
+    fn add_product(&mut self, (x, x_radius): (&Self, f64), (y, y_radius): (&Self, f64)) {
+        let (a, b) = (x.centre, y.centre);
+        self.centre += a * b;
+        let slopes = x.slopes.iter().zip(&y.slopes);
+        self.slopes.iter_mut().zip(slopes).for_each(|(sum, (x, y))| *sum += a * y + b * x);
+        self.rest += a.abs() * y.rest + b.abs() * x.rest + x_radius * y_radius;
+    }
+
     /// `x²`: the square of the deviation is between nil and the radius squared.
     pub(super) fn square(self) -> Self {
         let half = self.radius().powi(2) / 2.0;
@@ -71,10 +87,15 @@ impl Form {
         self.scaled(-1.0 / (low * high)) + Self::around((most + least) / 2.0, (most - least).max(0.0) / 2.0)
     }
 
-    /// The same number known not to exceed `half` in size: its bare range where that says more.
-    pub(super) fn within(self, half: f64) -> Self {
-        let clipped = Self::interval(self.range().clipped(half));
-        if clipped.rest < 0.5 * self.radius() { clipped } else { self }
+    /// The number is known not to exceed `half` in size: its bare range where that says more.
+    fn clip(&mut self, half: f64) {
+        let radius = self.radius();
+        if self.centre.abs() + radius > half {
+            let clipped = Self::interval(Interval::around(self.centre, radius).clipped(half));
+            if clipped.rest < 0.5 * radius {
+                *self = clipped;
+            }
+        }
     }
 }
 
@@ -99,12 +120,9 @@ impl std::ops::Sub for Form {
 impl std::ops::Mul for Form {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
-        let (a, b) = (self.centre, other.centre);
-        Self {
-            centre: a * b,
-            slopes: std::array::from_fn(|k| a * other.slopes[k] + b * self.slopes[k]),
-            rest: a.abs() * other.rest + b.abs() * self.rest + self.radius() * other.radius(),
-        }
+        let mut product = Self::ZERO;
+        product.add_product((&self, self.radius()), (&other, other.radius()));
+        product
     }
 }
 
@@ -164,8 +182,10 @@ impl FormAffine {
         let turn = DMat3::from_quat(DQuat::from_scaled_axis(middle));
         let jacobian = left_jacobian(middle);
         let delta = rho.map(|x| Form { centre: 0.0, ..x });
-        let spin: [Form; 3] =
-            std::array::from_fn(|i| (0..3).fold(Form::ZERO, |sum, k| sum + delta[k].scaled(jacobian.col(k)[i])));
+        let mut spin = [Form::ZERO; 3];
+        for (i, spin) in spin.iter_mut().enumerate() {
+            (0..3).for_each(|k| spin.add_scaled(&delta[k], jacobian.col(k)[i]));
+        }
         Self::from(|i, s| {
             if s == 3 {
                 return Form::ZERO;
@@ -178,7 +198,9 @@ impl FormAffine {
             if first.radius() > change {
                 first = Form::around(0.0, change);
             }
-            (Form::exact(column[i]) + first).within(1.0)
+            first.centre = column[i];
+            first.clip(1.0);
+            first
         })
     }
 
@@ -194,18 +216,28 @@ impl FormAffine {
     }
 
     pub(super) fn times(&self, other: &Self) -> Self {
-        Self::from(|i, s| {
-            let start = if s == 3 { self.rows[i][3] } else { Form::ZERO };
-            (0..3).fold(start, |sum, k| sum + self.rows[i][k] * other.rows[k][s])
-        })
+        self.times_within(other, f64::INFINITY, f64::INFINITY)
     }
 
     /// The product where this map's linear part is a rotation: no entry of a rotation is above one, and none turns a vector
     /// into a longer one. `other`'s linear part must be one as well.
     pub(super) fn rigid_times(&self, other: &Self) -> Self {
-        let product = self.times(other);
-        let shift = self.turned([0, 1, 2].map(|k| other.rows[k][3]));
-        Self::from(|i, s| if s == 3 { self.rows[i][3] + shift[i] } else { product.rows[i][s].within(1.0) })
+        self.times_within(other, 1.0, length([0, 1, 2].map(|k| &other.rows[k][3])))
+    }
+
+    /// The product, whose linear entries are known not to exceed `entry` and the turned translation `length`.
+    fn times_within(&self, other: &Self, entry: f64, length: f64) -> Self {
+        let radii = |m: &Self| m.rows.each_ref().map(|row| row.each_ref().map(Form::radius));
+        let (own, others) = (radii(self), radii(other));
+        let mut product = Self { rows: [[Form::ZERO; 4]; 3] };
+        for (i, row) in product.rows.iter_mut().enumerate() {
+            for (s, sum) in row.iter_mut().enumerate() {
+                (0..3).for_each(|k| sum.add_product((&self.rows[i][k], own[i][k]), (&other.rows[k][s], others[k][s])));
+                sum.clip(if s == 3 { length } else { entry });
+            }
+            row[3].add_scaled(&self.rows[i][3], 1.0);
+        }
+        product
     }
 
     /// The images of all points that `p` stands for, if the linear part is a rotation.
@@ -216,8 +248,13 @@ impl FormAffine {
 
     /// The linear part, a rotation, times all vectors that `p` stands for.
     pub(super) fn turned(&self, p: [Form; 3]) -> [Form; 3] {
-        let length = p.iter().map(|x| x.range().most().powi(2)).sum::<f64>().sqrt();
-        std::array::from_fn(|i| (0..3).fold(Form::ZERO, |sum, k| sum + self.rows[i][k] * p[k]).within(length))
+        let (length, radii) = (length(p.each_ref()), p.each_ref().map(Form::radius));
+        std::array::from_fn(|i| {
+            let mut sum = Form::ZERO;
+            (0..3).for_each(|k| sum.add_product((&self.rows[i][k], self.rows[i][k].radius()), (&p[k], radii[k])));
+            sum.clip(length);
+            sum
+        })
     }
 
     pub(super) fn point(&self, p: DVec3) -> [Form; 3] {
@@ -230,6 +267,11 @@ impl FormAffine {
         let entry = |i: usize, s: usize| self.rows[i][s] * Form::around(centre[s], half[s]);
         std::array::from_fn(|i| entry(i, 0) + entry(i, 1) + entry(i, 2))
     }
+}
+
+/// No vector that `p` stands for is longer.
+fn length(p: [&Form; 3]) -> f64 {
+    p.iter().map(|x| x.range().most().powi(2)).sum::<f64>().sqrt()
 }
 
 /// `a + b cos φ + c sin φ` for φ from `from` to `to`.

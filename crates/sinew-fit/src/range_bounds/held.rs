@@ -59,3 +59,38 @@ pub(super) fn turn(up: &[usize], down: &[usize], joints: &Joints) -> FormAffine 
     let steps = back.chain(down.iter().map(|&b| joints.seen(b).theta)).map(|theta| FormAffine::exponential(&theta));
     steps.fold(FormAffine::exact(glam::DAffine3::IDENTITY), |all, step| all.rigid_times(&step))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_never_leaves_its_forms() {
+        let ranges =
+            JointRanges { reference: vec![[0.0; 3]], low: vec![[-0.5, 0.2, -0.1]], high: vec![[1.0, 0.2, 2.0]] };
+        // Within, past one end, past both, next to the end, and wholly beyond.
+        for (low, high) in [(-0.4, 0.9), (0.5, 1.4), (-1.5, 0.0), (-1.0, 3.0), (0.9995, 1.002), (2.1, 2.8)] {
+            let mut log = [Form::exact((low + high) / 2.0); 3];
+            for (i, x) in log.iter_mut().enumerate() {
+                // Half of it is remembered, half is left over.
+                x.slopes[i] = (high - low) / 4.0;
+                x.rest = (high - low) / 4.0;
+            }
+            let forms = held(&ranges, 0, log);
+            for (x, r) in (0..=20).flat_map(|x| (0..=20).map(move |r| (x, r))) {
+                let (x, r) = (f64::from(x) / 10.0 - 1.0, f64::from(r) / 10.0 - 1.0);
+                let at = DVec3::from_array(log.map(|f| f.centre + (f.radius() - f.rest) * x + f.rest * r));
+                let seen = ranges.held(0, at.as_vec3().into()).map_or(at, |held| held.as_dvec3());
+                let Some(forms) = forms else {
+                    // 1e-6: f32.
+                    assert!(seen.distance(at) < 1e-6, "{low} to {high}: {seen} is held from {at}");
+                    continue;
+                };
+                for (i, form) in forms.iter().enumerate() {
+                    let apart = seen[i] - form.centre - form.slopes[i] * x;
+                    assert!(apart.abs() <= form.rest + 1e-6, "{low} to {high}: {seen} outside {form:?} at {x} {r}");
+                }
+            }
+        }
+    }
+}

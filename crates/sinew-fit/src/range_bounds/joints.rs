@@ -94,6 +94,10 @@ impl<'a> Joints<'a> {
                 x.slopes[first + k] = std::mem::take(&mut x.rest);
             }
         }
-        std::array::from_fn(|i| (0..3).fold(Form::ZERO, |sum, k| sum + log[k].scaled(rest.col(k)[i])))
+        std::array::from_fn(|i| {
+            let mut sum = Form::ZERO;
+            (0..3).for_each(|k| sum.add_scaled(&log[k], rest.col(k)[i]));
+            sum
+        })
     }
 }

@@ -51,7 +51,7 @@ impl Kernel {
     pub(super) fn sum(&self, d: impl Iterator<Item = f64>) -> Form {
         let (mut sum, mut size) = (Form::ZERO, 0.0);
         for (value, d) in self.values.iter().zip(d) {
-            sum = sum + value.scaled(d);
+            sum.add_scaled(value, d);
             size += d.abs();
         }
         sum.rest += SUM_ROUNDING * self.most * size;
@@ -120,8 +120,8 @@ impl<'a> Kernels<'a> {
             let distance = |e: usize| {
                 let example = DQuat::from_array(std::array::from_fn(|k| rotations[c * 4 * n + k * n + e].into()));
                 let matrix = DMat3::from_quat(example.normalize());
-                let entries = (0..9).map(|k| rotation.form.rows[k / 3][k % 3].scaled(-matrix.col(k % 3)[k / 3]));
-                let form = entries.fold(Form::around(3.0, ROUNDING), |sum, entry| sum + entry);
+                let mut form = Form::around(3.0, ROUNDING);
+                (0..9).for_each(|k| form.add_scaled(&rotation.form.rows[k / 3][k % 3], -matrix.col(k % 3)[k / 3]));
                 let angle = 2.0 * middle.dot(example).abs().min(1.0).acos();
                 let squared = |angle: f64| 4.0 * (angle.clamp(0.0, std::f64::consts::PI) / 2.0).sin().powi(2);
                 let near = squared(angle - rotation.half - ROUNDING);

@@ -55,6 +55,8 @@ pub(super) struct Proxies<'a> {
     setting: &'a Setting<'a>,
     bones: &'a Bones,
     joints: &'a Joints<'a>,
+    /// `−Q_h⁻¹ t_h`, the translation of `T_h⁻¹`.
+    back: [Form; 3],
     /// `Q_h⁻¹ D_k`, (P).
     gradients: Vec<OnceCell<FormAffine>>,
     kernels: Option<Kernels<'a>>,
@@ -69,7 +71,9 @@ impl<'a> Proxies<'a> {
     ) -> Self {
         let gradients = (0..setting.proxies).map(|_| OnceCell::new()).collect();
         let kernels = setting.model.proxy_correction().map(|correction| Kernels::new(&correction.space, joints));
-        Self { rr, setting, bones, joints, gradients, kernels }
+        let inverse = bones.home.inverse_rotation();
+        let back = [0, 1, 2].map(|i| inverse.rows[i][3]);
+        Self { rr, setting, bones, joints, back, gradients, kernels }
     }
 
     /// `T_h⁻¹ T_joint`, joint of the palette.
@@ -85,7 +89,7 @@ impl<'a> Proxies<'a> {
             let gradient = self.gradient(k);
             for (r, coefficients) in block.iter().enumerate() {
                 for (s, &c) in coefficients.iter().enumerate() {
-                    (0..3).for_each(|i| columns[r][i] = columns[r][i] + gradient.rows[i][s].scaled(c.into()));
+                    (0..3).for_each(|i| columns[r][i].add_scaled(&gradient.rows[i][s], c.into()));
                 }
             }
         }
@@ -94,14 +98,12 @@ impl<'a> Proxies<'a> {
             for (r, coefficients) in block.iter().enumerate() {
                 remains[r] += f64::from(coefficients[3]);
                 for (s, &c) in coefficients.iter().enumerate() {
-                    (0..3).for_each(|i| columns[r][i] = columns[r][i] + bone.rows[i][s].scaled(c.into()));
+                    (0..3).for_each(|i| columns[r][i].add_scaled(&bone.rows[i][s], c.into()));
                 }
             }
         }
-        // −Q_h⁻¹ t_h is the translation of T_h⁻¹.
-        let back = self.bones.home.inverse_rotation();
         for (r, column) in columns.iter_mut().enumerate() {
-            (0..3).for_each(|i| column[i] = column[i] + back.rows[i][3].scaled(-remains[r]));
+            (0..3).for_each(|i| column[i].add_scaled(&self.back[i], -remains[r]));
         }
         let correction = self.correction(joint);
         FormAffine::from(|i, s| columns[s][i] + correction.rows[i][s])
@@ -119,7 +121,7 @@ impl<'a> Proxies<'a> {
             let gradient = self.gradient(k);
             for s in 0..3 {
                 let c: f64 = (0..4).map(|r| f64::from(block[r][s]) * lever[r]).sum();
-                (0..3).for_each(|i| sum[i] = sum[i] + gradient.rows[i][s].scaled(c));
+                (0..3).for_each(|i| sum[i].add_scaled(&gradient.rows[i][s], c));
             }
         }
         let mut remains = -1.0;
@@ -127,11 +129,11 @@ impl<'a> Proxies<'a> {
             let c: [f64; 4] = std::array::from_fn(|s| (0..4).map(|r| f64::from(block[r][s]) * lever[r]).sum());
             remains += c[3];
             let bone = &self.bones.relative[b];
-            (0..3).for_each(|i| (0..4).for_each(|s| sum[i] = sum[i] + bone.rows[i][s].scaled(c[s])));
+            (0..3).for_each(|i| (0..4).for_each(|s| sum[i].add_scaled(&bone.rows[i][s], c[s])));
         }
-        let back = self.bones.home.inverse_rotation();
         let correction = self.correction_of(joint, p);
-        std::array::from_fn(|i| sum[i] + back.rows[i][3].scaled(-remains) + correction[i])
+        (0..3).for_each(|i| sum[i].add_scaled(&self.back[i], -remains));
+        std::array::from_fn(|i| sum[i] + correction[i])
     }
 
     /// `Q_h⁻¹ Q_f exp(ρ̃) S` of predictor `k`, carried on where the ranges go beyond the trained ones.
@@ -147,7 +149,11 @@ impl<'a> Proxies<'a> {
             x.extend_from_slice(&self.features(usize::from(b))[..features]);
         }
         x.push(Form::exact(1.0));
-        let dot = |row: &[f32]| row.iter().zip(&x).fold(Form::ZERO, |sum, (&m, &x)| sum + x.scaled(m.into()));
+        let dot = |row: &[f32]| {
+            let mut sum = Form::ZERO;
+            row.iter().zip(&x).for_each(|(&m, x)| sum.add_scaled(x, m.into()));
+            sum
+        };
         let rotation = &predictors.rotation[k * 3 * columns..(k + 1) * 3 * columns];
         let stretch = &predictors.stretch[k * 6 * columns..(k + 1) * 6 * columns];
         let rho: [Form; 3] = std::array::from_fn(|i| dot(&rotation[i * columns..(i + 1) * columns]));
@@ -191,7 +197,8 @@ impl<'a> Proxies<'a> {
             } else {
                 self.bones.relative[f].linear()
             };
-            sum = FormAffine::from(|i, s| sum.rows[i][s] + part.rows[i][s].scaled(share.into()));
+            let entries = sum.rows.as_flattened_mut().iter_mut().zip(part.rows.as_flattened());
+            entries.for_each(|(sum, part)| sum.add_scaled(part, share.into()));
         }
         sum
     }
@@ -203,9 +210,7 @@ impl<'a> Proxies<'a> {
         for change in &self.setting.changes[p] {
             let kernel = kernels.region(change.region);
             let own = FormAffine::from(|i, s| kernel.sum(change.d.iter().map(|d| d[3 * s + i])));
-            let turn = &self.bones.relative[change.bone];
-            let turned =
-                FormAffine::from(|i, s| (0..3).fold(Form::ZERO, |sum, k| sum + turn.rows[i][k] * own.rows[k][s]));
+            let turned = self.bones.relative[change.bone].linear().times(&own);
             sum = FormAffine::from(|i, s| sum.rows[i][s] + turned.rows[i][s]);
         }
         sum
