@@ -84,8 +84,8 @@ impl Plan {
     /// (vertex, joint) pairs computed a frame, lanes that only fill up a block included.
     pub fn pairs(&self) -> usize {
         match self {
-            Self::Points(skin) => 2 * LANES * skin.blocks.joints.len(),
-            Self::Entries(skin) => 2 * LANES * skin.blocks.joints.len(),
+            Self::Points(skin) => skin.pairs(),
+            Self::Entries(skin) => skin.pairs(),
             Self::Dual(skin) => LANES * skin.blocks.joints.len(),
             Self::Direct => 0,
         }

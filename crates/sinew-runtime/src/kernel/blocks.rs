@@ -48,6 +48,12 @@ impl Eight {
         let in_a_row = vertices.windows(2).all(|pair| pair[1] == pair[0] + 1);
         Self { vertices, first: if in_a_row { vertices[0] } else { SCATTERED_AT } }
     }
+
+    /// Whether its vertices follow each other.
+    #[inline(always)]
+    pub fn in_a_row(&self) -> bool {
+        self.first != SCATTERED_AT
+    }
 }
 
 /// Which vertices stand together, and which joints each block visits.
@@ -86,6 +92,16 @@ impl<const R: usize> Blocks<R> {
         let starts = &self.starts[blocks.start..];
         let slots = starts.iter().zip(&starts[1..]).map(|(&start, &end)| start as usize..end as usize);
         self.eights[blocks].iter().zip(slots)
+    }
+
+    /// The same blocks, each with the joints of its own that `keep` returns, ascending.
+    pub fn filtered(&self, mut keep: impl FnMut(&[Eight; R], &[u32]) -> Set) -> Self {
+        let mut all = Self { eights: self.eights.clone(), starts: vec![0], joints: Vec::new() };
+        for (eights, slots) in self.iter(0..self.len()) {
+            all.joints.extend(keep(eights, &self.joints[slots]));
+            all.starts.push(all.joints.len() as u32);
+        }
+        all
     }
 
     /// For every joint of every block a row of lanes a register: `value(v, joint)` for the vertex in each lane.

@@ -12,6 +12,9 @@
 #[repr(C, align(32))]
 pub(crate) struct Row(pub [f32; 8]);
 
+/// The lanes in the order of [`Lanes::spread`]: the halves of a register are taken apart side by side.
+pub(crate) const SPREAD: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+
 /// Arithmetic on eight f32 at once.
 pub(crate) trait Lanes: Copy {
     /// Eight f32.
@@ -41,6 +44,8 @@ pub(crate) trait Lanes: Copy {
     fn select_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// The points (x, y, z) of three rows of lanes, one after the other.
     fn points(self, rows: [Self::V; 3]) -> [[f32; 3]; 8];
+    /// The points of lanes [`SPREAD`], each with a fourth number that means nothing: what is cheapest to take apart.
+    fn spread(self, rows: [Self::V; 3]) -> [[f32; 4]; 8];
     /// Compiles `kernel` for these instructions and runs it.
     fn run<K: Kernel>(self, kernel: K);
 }
@@ -158,6 +163,10 @@ impl Lanes for Portable {
     #[inline(always)]
     fn points(self, [x, y, z]: [Self::V; 3]) -> [[f32; 3]; 8] {
         std::array::from_fn(|l| [x[l], y[l], z[l]])
+    }
+    #[inline(always)]
+    fn spread(self, [x, y, z]: [Self::V; 3]) -> [[f32; 4]; 8] {
+        SPREAD.map(|l| [x[l], y[l], z[l], z[l]])
     }
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
@@ -280,6 +289,18 @@ mod avx2 {
             ])
         }
         #[inline(always)]
+        fn spread(self, [x, y, z]: [__m256; 3]) -> [[f32; 4]; 8] {
+            let avx = self.avx;
+            // Within each half (x0 y0 x1 y1) and (x2 y2 x3 y3), then a z to each pair.
+            let (low, high) = (avx._mm256_unpacklo_ps(x, y), avx._mm256_unpackhi_ps(x, y));
+            bytemuck::cast([
+                avx._mm256_shuffle_ps::<0b00_00_01_00>(low, z),
+                avx._mm256_shuffle_ps::<0b01_01_11_10>(low, z),
+                avx._mm256_shuffle_ps::<0b10_10_01_00>(high, z),
+                avx._mm256_shuffle_ps::<0b11_11_11_10>(high, z),
+            ])
+        }
+        #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) {
             self.vectorize(Compiled(self, kernel));
         }
@@ -316,6 +337,7 @@ mod tests {
             let eight = results[..8].try_into().unwrap_or([a; 8]);
             self.0.extend(s.transpose(eight).map(|v| s.array(v)));
             self.0.push(s.array(s.load_array(&s.array(b))));
+            self.0.extend(s.spread([a, b, c]).map(|[x, y, z, _]| [x, y, z, 0.0, 0.0, 0.0, 0.0, 0.0]));
             self.0.extend(s.points([a, b, c]).map(|p| std::array::from_fn(|k| p.get(k).copied().unwrap_or(0.0))));
         }
     }

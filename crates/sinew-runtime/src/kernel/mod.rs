@@ -3,7 +3,7 @@
 //! | file | what it computes for a block of eight vertices |
 //! |---|---|
 //! | `blend` | linear blend skinning, positions and palette normals |
-//! | `points` | `Σ_b T_b h_b`: animation space (4 numbers a joint) and multi-weight enveloping (12) |
+//! | `points` | `Σ_b T_b h_b`: linear blend skinning and animation space (4 numbers a joint), multi-weight enveloping (12) |
 //! | `dual` | dual quaternion skinning |
 //! | `regress` | rotational regression's predictors |
 //! | `draw` | proxy bones from gradients and bones, four proxies at a time |
@@ -26,7 +26,7 @@ mod rotation;
 
 use blocks::{Eight, LANES};
 use glam::{Affine3A, Vec4};
-use lanes::Lanes;
+use lanes::{Lanes, SPREAD};
 
 /// A 3×4 matrix row by row: what a palette is made of. One cache line each.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -46,16 +46,13 @@ pub(crate) struct Scatter<'out>(pub &'out mut [[f32; 3]]);
 impl Put for Scatter<'_> {
     #[inline(always)]
     fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
-        let first = eight.first as usize;
-        if let Some(row) = self.0.get_mut(first..first + LANES) {
-            row.copy_from_slice(&lanes.points(rows));
+        if eight.in_a_row() {
+            let first = eight.first as usize;
+            self.0[first..first + LANES].copy_from_slice(&lanes.points(rows));
             return;
         }
-        // Through memory, on purpose: taking single lanes out of registers costs the units that multiply, 40 cycles a block
-        // instead of 20. The black box keeps the compiler from doing it anyway.
-        let points = lanes.points(rows);
-        for (&v, point) in eight.vertices.iter().zip(std::hint::black_box(&points)) {
-            self.0[v as usize] = *point;
+        for (&lane, [x, y, z, _]) in SPREAD.iter().zip(lanes.spread(rows)) {
+            self.0[eight.vertices[lane] as usize] = [x, y, z];
         }
     }
 }
