@@ -78,7 +78,11 @@ impl<const R: usize> Blocks<R> {
         let mut blocks = gathered(eights, R);
         // In the order of the output, which is then written front to back.
         blocks.sort_by_key(|(_, eights)| eights[0][0]);
-        Self::assemble(blocks)
+        let mut all = Self::empty();
+        for (joints, eights) in blocks {
+            all.push(filled::<_, R>(&eights).map(Eight::new), joints);
+        }
+        all
     }
 
     /// The number of blocks, B.
@@ -92,16 +96,6 @@ impl<const R: usize> Blocks<R> {
         let starts = &self.starts[blocks.start..];
         let slots = starts.iter().zip(&starts[1..]).map(|(&start, &end)| start as usize..end as usize);
         self.eights[blocks].iter().zip(slots)
-    }
-
-    /// The same blocks, each with the joints of its own that `keep` returns, ascending.
-    pub fn filtered(&self, mut keep: impl FnMut(&[Eight; R], &[u32]) -> Set) -> Self {
-        let mut all = Self { eights: self.eights.clone(), starts: vec![0], joints: Vec::new() };
-        for (eights, slots) in self.iter(0..self.len()) {
-            all.joints.extend(keep(eights, &self.joints[slots]));
-            all.starts.push(all.joints.len() as u32);
-        }
-        all
     }
 
     /// For every joint of every block a row of lanes a register: `value(v, joint)` for the vertex in each lane.
@@ -121,14 +115,16 @@ impl<const R: usize> Blocks<R> {
         self.eights.iter().map(|block| block.map(register)).collect()
     }
 
-    fn assemble(blocks: Vec<(Set, Vec<[u32; LANES]>)>) -> Self {
-        let mut all = Self { eights: Vec::with_capacity(blocks.len()), starts: vec![0], joints: Vec::new() };
-        for (joints, eights) in blocks {
-            all.eights.push(filled::<_, R>(&eights).map(Eight::new));
-            all.joints.extend(joints);
-            all.starts.push(u32::try_from(all.joints.len()).expect("fewer than 2³² joint uses"));
-        }
-        all
+    /// No blocks yet.
+    pub fn empty() -> Self {
+        Self { eights: Vec::new(), starts: vec![0], joints: Vec::new() }
+    }
+
+    /// Adds a block that visits `joints`, ascending.
+    pub fn push(&mut self, eights: [Eight; R], joints: impl IntoIterator<Item = u32>) {
+        self.eights.push(eights);
+        self.joints.extend(joints);
+        self.starts.push(u32::try_from(self.joints.len()).expect("fewer than 2³² joint uses"));
     }
 }
 

@@ -10,8 +10,10 @@
 //! slower even on meshes that do not fit the second-level cache.
 //!
 //! A block is two registers. A joint of both loads each entry of its matrix once for the two: 20 loads and 24 multiply-adds,
-//! two of either a cycle, so that the multiply-adds are what takes time, 6 cycles a register. A joint of only one of them is
-//! visited for that one: 16 loads, 8 cycles, where visiting it for both would be 12 and twice the numbers to read.
+//! two of either a cycle, so that the multiply-adds are what takes time, 6 cycles a register. A joint of only one of them
+//! could be visited for both, with zeros, 12 cycles, or for that one, 16 loads, 8 cycles and half the numbers to read. The
+//! latter needs a loop of its own, so blocks are of two kinds, even and ragged, each with code of its own: on a mesh
+//! whose blocks are even the mere question whether this one is ragged measured 3 %.
 
 use std::ops::Range;
 
@@ -28,22 +30,27 @@ const fn joint_cost<const N: usize>() -> f32 {
     JOINT.max(N as f32 * 32.0 / 20.0)
 }
 
+/// How many joints of single registers make a block ragged: each saves 4 cycles, the loops cost some ten.
+const RAGGED: usize = 3;
+
 /// Points in blocks: N numbers (4 or 12) a vertex and joint.
 #[derive(Debug, Clone)]
 pub(crate) struct PointSkin<const N: usize> {
-    /// Its joints are those that both registers of a block have.
+    /// Even blocks first; the joints of a ragged one are those that both its registers have.
     pub blocks: Blocks<R>,
     /// h, N numbers for every joint of every block, in each register.
     coefficients: Vec<[[Row; R]; N]>,
+    /// How many blocks are even, E.
+    even: usize,
     alone: Alone<N>,
     /// c, (B); empty if it is zero.
     constants: Vec<[[Row; 3]; R]>,
 }
 
-/// The joints that only one register of a block has.
-#[derive(Debug, Clone)]
+/// The joints that only one register of a ragged block has.
+#[derive(Debug, Clone, Default)]
 struct Alone<const N: usize> {
-    /// Where those of each block's first and second register start and end, (B).
+    /// Where those of the first register start, those of the second, and where these end, (B − E).
     spans: Vec<[u32; R + 1]>,
     joints: Vec<u32>,
     /// h, N numbers a joint.
@@ -60,21 +67,32 @@ impl<const N: usize> PointSkin<N> {
     ) -> Self {
         let listed = |v: usize| influences(v).into_iter().filter(|(_, h)| h.iter().any(|&c| c != 0.0));
         let joints_of = |v: usize| listed(v).map(|(joint, _)| joint).collect::<Vec<_>>();
-        let unions: Blocks<R> = Blocks::new(count, joint_cost::<N>(), joints_of);
-        let zero = constants.iter().all(|c| *c == [0.0; 3]);
-        let constants = if zero { Vec::new() } else { unions.points(constants) };
-        let mut coefficients = Vec::with_capacity(unions.joints.len());
-        let mut alone = Alone { spans: Vec::with_capacity(unions.len()), joints: Vec::new(), coefficients: Vec::new() };
-        let blocks = unions.filtered(|eights, union| {
-            let [first, second] = eights.map(|eight| rows(union, &eight, listed));
-            let [in_first, in_second] = [&first, &second].map(|rows| rows.iter().map(|row| *row != [Row::default(); N]));
-            let who: Vec<[bool; R]> = in_first.zip(in_second).map(|(a, b)| [a, b]).collect();
-            alone.push(union, [&first, &second], &who);
-            let both: Vec<usize> = (0..union.len()).filter(|&k| who[k] == [true; R]).collect();
-            coefficients.extend(both.iter().map(|&k| std::array::from_fn(|n| [first[k][n], second[k][n]])));
-            both.iter().map(|&k| union[k]).collect()
-        });
-        Self { blocks, coefficients, alone, constants }
+        let gathered: Blocks<R> = Blocks::new(count, joint_cost::<N>(), joints_of);
+        let visits =
+            |(eights, slots): (&[Eight; R], Range<usize>)| Visits::new(*eights, &gathered.joints[slots], listed);
+        let mut all: Vec<Visits<N>> = gathered.iter(0..gathered.len()).map(visits).collect();
+        all.sort_by_key(Visits::ragged);
+        let mut skin = Self {
+            blocks: Blocks::empty(),
+            coefficients: Vec::new(),
+            even: all.iter().filter(|visits| !visits.ragged()).count(),
+            alone: Alone::default(),
+            constants: Vec::new(),
+        };
+        all.into_iter().for_each(|visits| skin.push(visits));
+        if constants.iter().any(|c| *c != [0.0; 3]) {
+            skin.constants = skin.blocks.points(constants);
+        }
+        skin
+    }
+
+    fn push(&mut self, visits: Visits<N>) {
+        if visits.ragged() {
+            self.alone.push(&visits);
+        }
+        let both = visits.joints.iter().filter(|visit| !visits.ragged() || visit.who() == [true; R]);
+        self.blocks.push(visits.eights, both.clone().map(|visit| visit.joint));
+        self.coefficients.extend(both.map(|Visit { rows: [a, b], .. }| std::array::from_fn(|n| [a[n], b[n]])));
     }
 
     /// (vertex, joint) pairs that are computed, lanes that only fill up included.
@@ -82,21 +100,25 @@ impl<const N: usize> PointSkin<N> {
         LANES * (R * self.coefficients.len() + self.alone.coefficients.len())
     }
 
-    /// Some blocks: their eights, and what [`Self::sums`] takes.
+    /// Some even blocks: their eights, and where their joints stand.
     #[inline(always)]
-    fn iter(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[Eight; R], Range<usize>, &[u32; R + 1])> {
-        let spans = &self.alone.spans[blocks.clone()];
-        self.blocks.iter(blocks).zip(spans).map(|((eights, slots), span)| (eights, slots, span))
+    fn even(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[Eight; R], Range<usize>)> {
+        self.blocks.iter(blocks.start.min(self.even)..blocks.end.min(self.even))
     }
 
-    /// `Σ_b T_b h_b` of the block whose joints stand in `slots` and whose registers' own joints stand in `span`.
+    /// Some ragged blocks: their eights, where their joints stand, and where those stand that a register has alone.
     #[inline(always)]
-    fn sums<L: Lanes>(&self, s: L, palette: &[Matrix], slots: Range<usize>, span: &[u32; R + 1]) -> [[L::V; 3]; R] {
+    fn ragged(&self, blocks: Range<usize>) -> impl Iterator<Item = (&[Eight; R], Range<usize>, &[u32; R + 1])> {
+        let [start, end] = [blocks.start, blocks.end].map(|b| b.max(self.even));
+        let spans = &self.alone.spans[start - self.even..end - self.even];
+        self.blocks.iter(start..end).zip(spans).map(|((eights, slots), span)| (eights, slots, span))
+    }
+
+    /// `Σ_b T_b h_b` over the joints in `slots` added to `sums`.
+    #[inline(always)]
+    fn add<L: Lanes>(&self, s: L, palette: &[Matrix], slots: Range<usize>, sums: [[L::V; 3]; R]) -> [[L::V; 3]; R] {
         // Even and odd columns in sums of their own: with six chains instead of twelve, additions wait for each other.
-        let mut sums = [[[s.splat(0.0); 3]; R]; 2];
-        if span[0] != span[R] {
-            sums[0] = self.alone.sums(s, palette, span);
-        }
+        let mut sums = [sums, [[s.splat(0.0); 3]; R]];
         for (&joint, h) in self.blocks.joints[slots.clone()].iter().zip(&self.coefficients[slots]) {
             let m = &palette[joint as usize].0;
             for column in 0..4 {
@@ -114,15 +136,57 @@ impl<const N: usize> PointSkin<N> {
     }
 }
 
+/// A block and the joints that it visits.
+struct Visits<const N: usize> {
+    eights: [Eight; R],
+    joints: Vec<Visit<N>>,
+}
+
+/// A joint, and the numbers of the vertices in the lanes of each register.
+struct Visit<const N: usize> {
+    joint: u32,
+    rows: [[Row; N]; R],
+}
+
+impl<const N: usize> Visits<N> {
+    fn new<I: IntoIterator<Item = (usize, [f32; N])>>(
+        eights: [Eight; R],
+        joints: &[u32],
+        influences: impl Fn(usize) -> I,
+    ) -> Self {
+        let visit = |&joint: &u32| Visit { joint, rows: [[Row::default(); N]; R] };
+        let mut visits = Self { eights, joints: joints.iter().map(visit).collect() };
+        for (lane, &v) in eights.iter().flat_map(|eight| &eight.vertices).enumerate() {
+            for (joint, h) in influences(v as usize) {
+                let at = joints.binary_search(&(joint as u32)).expect("the block has its vertices' joints");
+                for n in 0..N {
+                    visits.joints[at].rows[lane / LANES][n].0[lane % LANES] += h[n];
+                }
+            }
+        }
+        visits
+    }
+
+    fn ragged(&self) -> bool {
+        self.joints.iter().filter(|visit| visit.who() != [true; R]).count() >= RAGGED
+    }
+}
+
+impl<const N: usize> Visit<N> {
+    /// Which registers have the joint.
+    fn who(&self) -> [bool; R] {
+        self.rows.each_ref().map(|rows| *rows != [Row::default(); N])
+    }
+}
+
 impl<const N: usize> Alone<N> {
-    /// Adds a block that visits the joints `union`, given the rows of each register for each of them and which have any.
-    fn push(&mut self, union: &[u32], rows: [&[[Row; N]]; R], who: &[[bool; R]]) {
+    fn push(&mut self, visits: &Visits<N>) {
         let at = |all: usize| u32::try_from(all).expect("fewer than 2³² joint uses");
         let mut span = [at(self.joints.len()); R + 1];
         for r in 0..R {
-            for k in (0..union.len()).filter(|&k| who[k][r] && !who[k][1 - r]) {
-                self.joints.push(union[k]);
-                self.coefficients.push(rows[r][k]);
+            for visit in visits.joints.iter().filter(|visit| visit.who()[r] && !visit.who()[1 - r]) {
+                self.joints.push(visit.joint);
+                self.coefficients.push(visit.rows[r]);
             }
             span[r + 1] = at(self.joints.len());
         }
@@ -153,24 +217,6 @@ impl<const N: usize> Alone<N> {
     }
 }
 
-/// For every joint of `union` the numbers of the vertices in an eight's lanes.
-fn rows<const N: usize, I: IntoIterator<Item = (usize, [f32; N])>>(
-    union: &[u32],
-    eight: &Eight,
-    influences: impl Fn(usize) -> I,
-) -> Vec<[Row; N]> {
-    let mut rows = vec![[Row::default(); N]; union.len()];
-    for (lane, &v) in eight.vertices.iter().enumerate() {
-        for (joint, h) in influences(v as usize) {
-            let at = union.binary_search(&(joint as u32)).expect("the block has its vertices' joints");
-            for n in 0..N {
-                rows[at][n].0[lane] += h[n];
-            }
-        }
-    }
-    rows
-}
-
 /// Which of N numbers a matrix's entry is multiplied by: four are one a column, twelve one an entry.
 #[inline(always)]
 const fn place<const N: usize>(row: usize, column: usize) -> usize {
@@ -193,10 +239,16 @@ pub(crate) struct Points<'a, P> {
 impl<P: Put> Kernel for Points<'_, P> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
-        for (eights, slots, span) in self.skin.iter(self.blocks) {
-            let sums = self.skin.sums(s, self.palette, slots, span);
-            self.put.put(s, &eights[0], sums[0]);
-            self.put.put(s, &eights[1], sums[1]);
+        let Self { skin, palette, .. } = self;
+        for (eights, slots) in skin.even(self.blocks.clone()) {
+            let [a, b] = skin.add(s, palette, slots, [[s.splat(0.0); 3]; R]);
+            self.put.put(s, &eights[0], a);
+            self.put.put(s, &eights[1], b);
+        }
+        for (eights, slots, span) in skin.ragged(self.blocks.clone()) {
+            let [a, b] = skin.add(s, palette, slots, skin.alone.sums(s, palette, span));
+            self.put.put(s, &eights[0], a);
+            self.put.put(s, &eights[1], b);
         }
     }
 }
@@ -214,16 +266,32 @@ pub(crate) struct Entries<'a, P> {
 impl<P: Put> Kernel for Entries<'_, P> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
-        for (b, (eights, slots, span)) in self.blocks.clone().zip(self.skin.iter(self.blocks)) {
-            let mut sums = self.skin.sums(s, self.palette, slots, span);
-            if let Some(constants) = self.skin.constants.get(b) {
-                for (sum, constant) in sums.iter_mut().zip(constants) {
-                    *sum = added(s, *sum, [s.load(&constant[0]), s.load(&constant[1]), s.load(&constant[2])]);
-                }
-            }
-            self.put.put(s, &eights[0], framed(s, &self.frame, sums[0]));
-            self.put.put(s, &eights[1], framed(s, &self.frame, sums[1]));
+        let Self { skin, palette, .. } = self;
+        let first_ragged = self.blocks.start.max(skin.even);
+        for (b, (eights, slots)) in (self.blocks.start..).zip(skin.even(self.blocks.clone())) {
+            let sums = skin.add(s, palette, slots, self.constants(s, b));
+            self.put_framed(s, eights, sums);
         }
+        for (b, (eights, slots, span)) in (first_ragged..).zip(skin.ragged(self.blocks.clone())) {
+            let [c, own] = [self.constants(s, b), skin.alone.sums(s, palette, span)];
+            let sums = skin.add(s, palette, slots, [added(s, c[0], own[0]), added(s, c[1], own[1])]);
+            self.put_framed(s, eights, sums);
+        }
+    }
+}
+
+impl<P: Put> Entries<'_, P> {
+    /// c of a block.
+    #[inline(always)]
+    fn constants<L: Lanes>(&self, s: L, block: usize) -> [[L::V; 3]; R] {
+        let rows = |c: &[Row; 3]| [s.load(&c[0]), s.load(&c[1]), s.load(&c[2])];
+        self.skin.constants.get(block).map_or([[s.splat(0.0); 3]; R], |[a, b]| [rows(a), rows(b)])
+    }
+
+    #[inline(always)]
+    fn put_framed<L: Lanes>(&mut self, s: L, eights: &[Eight; R], [a, b]: [[L::V; 3]; R]) {
+        self.put.put(s, &eights[0], framed(s, &self.frame, a));
+        self.put.put(s, &eights[1], framed(s, &self.frame, b));
     }
 }
 
