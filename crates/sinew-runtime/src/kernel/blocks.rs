@@ -8,7 +8,7 @@
 //! 1. the mesh's own order is cut into runs of eight and single vertices, at the least cost of all ways to cut it;
 //! 2. the single vertices are gathered into eights, those with the same set of joints first, the rest greedily: an
 //!    eight takes the set that adds the fewest joints to it;
-//! 3. eights are gathered into blocks in the same way.
+//! 3. eights are gathered into blocks in the same way; `points` then tells apart the joints that its two eights share.
 
 use std::ops::Range;
 

@@ -307,3 +307,58 @@ pub(super) fn framed<L: Lanes>(s: L, frame: &Matrix, [x, y, z]: [L::V; 3]) -> [L
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scatter;
+    use super::super::lanes::Instructions;
+    use super::*;
+
+    /// Eights of vertices, each eight with a set of joints; numbers that differ for every vertex and joint.
+    fn skin(sets: &[&[usize]]) -> PointSkin<4> {
+        PointSkin::new(LANES * sets.len(), |v| influences(sets, v).collect::<Vec<_>>(), &[])
+    }
+
+    fn influences<'a>(sets: &'a [&[usize]], v: usize) -> impl Iterator<Item = (usize, [f32; 4])> + 'a {
+        let number = move |joint: usize, n: usize| ((v * 31 + joint * 7 + n) % 17) as f32 - 8.5;
+        sets[v / LANES].iter().map(move |&joint| (joint, std::array::from_fn(|n| number(joint, n))))
+    }
+
+    #[test]
+    fn a_block_is_ragged_if_its_registers_share_too_little() {
+        let alike = skin(&[&[0, 1, 2], &[0, 1, 3]]);
+        assert_eq!((alike.even, alike.pairs()), (1, 2 * LANES * 4));
+        // Joint 0 for both, then three and two joints for one register each.
+        let unlike = skin(&[&[0, 1, 2, 3], &[0, 4, 5]]);
+        assert_eq!((unlike.even, unlike.pairs()), (0, LANES * (2 + 3 + 2)));
+        // What fills up an odd number of eights is the last eight again.
+        assert_eq!(skin(&[&[0, 1, 2, 3]]).pairs(), 2 * LANES * 4);
+    }
+
+    #[test]
+    fn blocks_of_both_kinds_are_posed_in_any_parts() {
+        let sets: [&[usize]; 7] = [&[0, 1, 2, 3], &[6, 7], &[0, 4, 5], &[6, 7], &[8], &[9, 10, 11], &[8, 9, 12]];
+        let skin = skin(&sets);
+        assert!((1..skin.blocks.len()).contains(&skin.even), "{} of {} blocks are even", skin.even, skin.blocks.len());
+        let palette: Vec<Matrix> =
+            (0..13).map(|j| Matrix(std::array::from_fn(|k| ((j * 5 + k * 3) % 11) as f32))).collect();
+        // Whole numbers and halves: every sum is exact, in whichever order.
+        let plain: Vec<[f32; 3]> = (0..LANES * sets.len())
+            .map(|v| {
+                let term = |row: usize, joint: usize, h: [f32; 4]| -> f32 {
+                    (0..4).map(|column| palette[joint].0[4 * row + column] * h[column]).sum()
+                };
+                std::array::from_fn(|row| influences(&sets, v).map(|(joint, h)| term(row, joint, h)).sum())
+            })
+            .collect();
+        for instructions in [Instructions::Portable, Instructions::detect()] {
+            for cut in 0..=skin.blocks.len() {
+                let mut posed = vec![[f32::NAN; 3]; plain.len()];
+                for blocks in [0..cut, cut..skin.blocks.len()] {
+                    instructions.run(Points { skin: &skin, palette: &palette, blocks, put: Scatter(&mut posed) });
+                }
+                assert_eq!(posed, plain, "cut at block {cut}");
+            }
+        }
+    }
+}
