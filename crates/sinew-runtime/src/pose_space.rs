@@ -259,8 +259,10 @@ fn joint_rotation(character: &Character, posed: &PosedSkeleton, bone: usize) -> 
     }
 }
 
-/// One up to `near²`, nil from `far²` on, smooth between (in the distance, not its square).
-fn fade(squared: f32, [near, far]: [f32; 2]) -> f32 {
+/// `fade_j` of a squared distance to the nearest example: one up to `near²`, nil from `far²` on, smooth between (in the
+/// distance, not its square).
+#[must_use]
+pub fn fade(squared: f32, [near, far]: [f32; 2]) -> f32 {
     if squared <= near {
         return 1.0;
     }

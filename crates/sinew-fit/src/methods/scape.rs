@@ -16,12 +16,11 @@ use nalgebra::{SMatrix, SVector};
 use rayon::prelude::*;
 use sinew_runtime::deform::LinearGradients;
 
-use super::rr::full;
+use super::rr::full::{self, Measured};
 use super::rr::near_rigid::{self, NearRigidParams};
 use super::rr::poisson::Poisson;
 use super::ssd::SparseWeights;
 use crate::geometry::JointRotations;
-use crate::geometry::gradient::RestTriangles;
 use crate::{FitError, FitReport, Progress, Training};
 
 /// Columns of A: two joints' θ̃ and the constant.
@@ -79,11 +78,8 @@ pub fn fit(
     report: &mut FitReport,
     progress: &dyn Progress,
 ) -> Result<ScapeFit, FitError> {
-    progress.stage("gradients", 0);
     let faces = training.mesh.triangles();
-    let triangles = RestTriangles::new(&training.rest, faces);
-    let joints = JointRotations::new(training);
-    let sequences = triangles.sequences(&training.vertices);
+    let Measured { triangles, joints, sequences } = Measured::new(training, progress);
     progress.stage("predictors", 0);
     let options: Vec<Vec<Regression>> = (0..training.bone_count()).map(|b| regressions(training, &joints, b)).collect();
     let predictors = (0..faces.len())

@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use glam::{DMat3, DQuat, DVec3};
 use sinew_runtime::bounds::Block;
 use sinew_runtime::correction::VertexPart;
+use sinew_runtime::pose_space::fade;
 use sinew_runtime::{Model, PoseSpace};
 
 use super::bones::Bones;
@@ -79,8 +80,9 @@ impl<'a> Kernels<'a> {
                 .map(|distance| distance.range)
                 .reduce(|a, b| Interval { low: a.low.min(b.low), high: a.high.min(b.high) });
             let nearest = nearest.unwrap_or(Interval::exact(0.0));
-            let [near, far] = self.space.fade[c as usize].map(f64::from);
-            all * Interval { low: fade(nearest.high, near, far), high: fade(nearest.low, near, far) }
+            // The run time's own: its f32 are finer than the rounding that is in the distances already.
+            let faded = |squared: f64| f64::from(fade(squared as f32, self.space.fade[c as usize]));
+            all * Interval { low: faded(nearest.high), high: faded(nearest.low) }
         });
         let share = 1.0 / region.joints.len().max(1) as f64;
         let value = |e: usize| {
@@ -156,18 +158,6 @@ impl Distance {
         let bare = Form::interval(Interval { low: 1.0 / high, high: 1.0 / low });
         if bare.radius() < 0.5 * straight.radius() { bare } else { straight }
     }
-}
-
-/// One up to `near` (squared), nil from `far` (squared) on, smooth between, as at run time.
-fn fade(squared: f64, near: f64, far: f64) -> f64 {
-    if squared <= near {
-        return 1.0;
-    }
-    if squared >= far {
-        return 0.0;
-    }
-    let t = (squared.sqrt() - near.sqrt()) / (far.sqrt() - near.sqrt());
-    1.0 - t * t * (3.0 - 2.0 * t)
 }
 
 /// What a part of a correction of vertices holds for a block.

@@ -43,11 +43,8 @@ pub fn fit(
     report: &mut FitReport,
     progress: &dyn Progress,
 ) -> Result<FullFit, FitError> {
-    progress.stage("gradients", 0);
     let faces = training.mesh.triangles();
-    let triangles = RestTriangles::new(&training.rest, faces);
-    let joints = JointRotations::new(training);
-    let sequences = triangles.sequences(&training.vertices);
+    let Measured { triangles, joints, sequences } = Measured::new(training, progress);
     progress.stage("predictors", 0);
     let predictor = PredictorParams { form: params.predictor, refined: false };
     let predictors: Vec<Predictor> = (0..faces.len())
@@ -65,6 +62,25 @@ pub fn fit(
     report.found("near-rigid vertices", format!("{} of {}", near_rigid.count(), training.vertex_count()));
     report.found("numbers in the factor", poisson.factor.values.len());
     Ok(FullFit { predictors, poisson, near_rigid, joints })
+}
+
+/// What a model with a predictor for every triangle learns from.
+pub(crate) struct Measured {
+    /// The rest mesh.
+    pub triangles: RestTriangles,
+    /// Joint rotations of the training.
+    pub joints: JointRotations,
+    /// Gradients of every triangle in every pose, (N)(F).
+    pub sequences: Vec<Vec<DMat3>>,
+}
+
+impl Measured {
+    pub(crate) fn new(training: &Training, progress: &dyn Progress) -> Self {
+        progress.stage("gradients", 0);
+        let triangles = RestTriangles::new(&training.rest, training.mesh.triangles());
+        let sequences = triangles.sequences(&training.vertices);
+        Self { triangles, joints: JointRotations::new(training), sequences }
+    }
 }
 
 /// Factors the equation; vertices that no triangle with two corners determines are held as well.
