@@ -21,7 +21,7 @@ use crate::{Character, Model, PosedSkeleton};
 
 /// How far predictors may see past a joint's trained range, in parts of its extent: only so far as to let the skin come to
 /// rest there without a jolt. On a body whose test poses go up to 0.3 radians past the trained ones, errors grew with it.
-const MARGIN: f32 = 0.05;
+pub(crate) const MARGIN: f32 = 0.05;
 
 /// Radians past the range that are not beyond it: the logarithm's rounding next to a half turn.
 pub const ROUNDING: f32 = 1e-3;
@@ -146,7 +146,8 @@ impl RotationalRegression {
     }
 }
 
-fn parents_first(character: &Character) -> Vec<(usize, usize)> {
+/// The bones with a parent, parents before their children, each with its parent.
+pub(crate) fn parents_first(character: &Character) -> Vec<(usize, usize)> {
     let depth = |b: usize| std::iter::successors(Some(b), |&b| character.bones[b].parent).count();
     let joints = character.bones.iter().enumerate();
     let mut order: Vec<(usize, usize)> = joints.filter_map(|(b, bone)| Some((b, bone.parent?))).collect();

@@ -311,9 +311,6 @@ impl<'model> Evaluator<'model> {
                 Some(regression) => {
                     posed.world_palette(pose, &mut matrices[d.proxy_count()..]);
                     d.fast_palette(regression, options.instructions, posed, scratch, matrices);
-                    if scratch.regression.beyond {
-                        self.carry(pose);
-                    }
                 }
                 None => self.set_plain_palette(),
             },
@@ -328,16 +325,6 @@ impl<'model> Evaluator<'model> {
         if let Some(beyond) = &self.beyond {
             beyond.hold(&mut self.posed, &mut self.scratch.carries);
         }
-    }
-
-    /// Fills rotational regression's palette again for a pose beyond the trained ranges, by the kernel's plain twin.
-    #[cold]
-    fn carry(&mut self, pose: &[Affine3A]) {
-        self.set_posed(pose);
-        if self.model.proxy_correction().is_some() {
-            self.set_proxy_deltas();
-        }
-        self.set_plain_palette();
     }
 
     /// The palette of a regression without its kernel.

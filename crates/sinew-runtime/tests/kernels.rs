@@ -251,16 +251,21 @@ fn proxy_correction(numbers: &mut Numbers, joints: usize, poses: usize, peak: f3
 
 #[test]
 fn the_kernel_of_corrected_proxies_equals_its_twin() {
-    for (joints, poses, peak) in [(1, 1, 0.0), (3, 7, 0.0), (9, 8, 0.5), (17, 11, 0.0), (5, 40, 0.2)] {
+    let sizes = [(1, 1, 0.0), (3, 7, 0.0), (9, 8, 0.5), (17, 11, 0.0), (5, 40, 0.2)];
+    // Within the trained ranges; a little beyond some of them; far beyond all.
+    for ((joints, poses, peak), range) in sizes.into_iter().flat_map(|size| [3.0, 0.8, 0.05].map(|range| (size, range)))
+    {
         let mut numbers = Numbers(joints as u64);
         let character = character(&mut numbers, &Size { vertices: 50, joints, influences: 4 });
-        let regression = rotational_regression(&mut numbers, &character, 4);
+        let mut regression = rotational_regression(&mut numbers, &character, 4);
+        regression.ranges.low = vec![[-range; 3]; joints];
+        regression.ranges.high = vec![[range; 3]; joints];
         let plain = Model::new(character, Deformer::RotationalRegression(regression), Metadata::default()).unwrap();
         let corrected = plain.clone().with_correction(proxy_correction(&mut numbers, joints, poses, peak)).unwrap();
         let mut moved = false;
         for _ in 0..8 {
             let pose = pose(&mut numbers, &corrected.character);
-            let what = format!("{joints} joints, {poses} poses");
+            let what = format!("{joints} joints, {poses} poses, ranges to {range}");
             let expected = positions(&corrected, Instructions::Plain, &pose);
             assert_close(&what, &positions(&corrected, Instructions::Portable, &pose), &expected);
             assert_close(&what, &positions(&corrected, Instructions::detect(), &pose), &expected);

@@ -77,7 +77,8 @@ impl Drawing {
         };
         let proxies = (0..d.proxy_count() as u32).map(|p| (sources(p), p)).collect();
         let mut all = Self { groups: Vec::new(), gradients: Shared::default(), bones: Shared::default() };
-        for (_, proxies) in gathered(proxies, TOGETHER) {
+        let first_bone = d.c1.columns.iter().map(|&k| gradient(k) + 1).max().unwrap_or(0);
+        for proxies in exchanged(gathered(proxies, TOGETHER), sources, first_bone) {
             all.gradients.add(&proxies.iter().map(|&p| from_gradients(p)).collect::<Vec<_>>());
             all.bones.add(&proxies.iter().map(|&p| from_bones(p)).collect::<Vec<_>>());
             let (gradients, bones) = (all.gradients.sources.len(), all.bones.sources.len());
@@ -161,6 +162,59 @@ fn folded<const C: usize>(block: &[[f32; C]; 4], after: DMat4, before: DMat4) ->
     let b = DMat4::from_cols_array_2d(&std::array::from_fn(|c| std::array::from_fn(|r| entry(r, c))));
     let folded = after.transpose() * b * before.transpose();
     std::array::from_fn(|c| DVec4::to_array(&folded.col(c)).map(|x| x as f32))
+}
+
+/// Groups past which exchanging is not worth the time that a character takes to load: it grows with their square.
+const MOST_GROUPS: usize = 100;
+
+/// The groups' proxies, any two of different groups exchanged while that leaves the groups fewer sources to draw from, three
+/// columns each before `first_bone` and four from there on.
+fn exchanged(groups: Vec<(Vec<u32>, Vec<u32>)>, sources: impl Fn(u32) -> Vec<u32>, first_bone: u32) -> Vec<Vec<u32>> {
+    let mut groups: Vec<Vec<u32>> = groups.into_iter().map(|(_, proxies)| proxies).collect();
+    let all = |p: usize| sources(p as u32).into_iter();
+    let proxies = groups.iter().map(Vec::len).sum();
+    // Sets of gradients and of bones, a bit each.
+    let gradients = (0..proxies).map(|p| bits(all(p).filter(|&source| source < first_bone))).collect::<Vec<_>>();
+    let bones = (0..proxies).map(|p| bits(all(p).filter_map(|source| source.checked_sub(first_bone))));
+    let bones = bones.collect::<Vec<_>>();
+    let cost = |group: &[u32]| 3 * union_len(group, &gradients) + 4 * union_len(group, &bones);
+    let mut costs: Vec<u32> = groups.iter().map(|group| cost(group)).collect();
+    let mut better = groups.len() <= MOST_GROUPS;
+    while std::mem::take(&mut better) {
+        for (g, h) in (0..groups.len()).flat_map(|h| (0..h).map(move |g| (g, h))) {
+            for k in 0..groups[g].len() * groups[h].len() {
+                let (i, j) = (k % groups[g].len(), k / groups[g].len());
+                let (one, other) = (groups[g][i], groups[h][j]);
+                (groups[g][i], groups[h][j]) = (other, one);
+                let now = [cost(&groups[g]), cost(&groups[h])];
+                if now[0] + now[1] < costs[g] + costs[h] {
+                    [costs[g], costs[h]] = now;
+                    better = true;
+                } else {
+                    (groups[g][i], groups[h][j]) = (one, other);
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// A set of numbers, a bit each.
+fn bits(numbers: impl Iterator<Item = u32>) -> Vec<u64> {
+    let mut words = Vec::new();
+    for number in numbers {
+        let word = number as usize / 64;
+        words.resize(words.len().max(word + 1), 0);
+        words[word] |= 1 << (number % 64);
+    }
+    words
+}
+
+/// How many numbers are in any of the sets of a group.
+fn union_len(group: &[u32], sets: &[Vec<u64>]) -> u32 {
+    let words = group.iter().map(|&p| sets[p as usize].len()).max().unwrap_or(0);
+    let word = |w: usize| group.iter().fold(0, |all, &p| all | sets[p as usize].get(w).copied().unwrap_or(0));
+    (0..words).map(|w| word(w).count_ones()).sum()
 }
 
 fn ascending(values: impl Iterator<Item = u32>) -> Vec<u32> {

@@ -42,6 +42,8 @@ pub(crate) trait Lanes: Copy {
     fn neg_mul_add(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// `yes` where a < b, else `no`.
     fn select_less(self, a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    /// Whether a < b in every lane.
+    fn all_less(self, a: Self::V, b: Self::V) -> bool;
     /// The points (x, y, z) of three rows of lanes, one after the other.
     fn points(self, rows: [Self::V; 3]) -> [[f32; 3]; 8];
     /// The points of lanes [`SPREAD`], each with a fourth number that means nothing: what is cheapest to take apart.
@@ -161,6 +163,10 @@ impl Lanes for Portable {
         std::array::from_fn(|l| if a[l] < b[l] { yes[l] } else { no[l] })
     }
     #[inline(always)]
+    fn all_less(self, a: Self::V, b: Self::V) -> bool {
+        a.iter().zip(&b).all(|(a, b)| a < b)
+    }
+    #[inline(always)]
     fn points(self, [x, y, z]: [Self::V; 3]) -> [[f32; 3]; 8] {
         std::array::from_fn(|l| [x[l], y[l], z[l]])
     }
@@ -270,6 +276,10 @@ mod avx2 {
         fn select_less(self, a: __m256, b: __m256, yes: __m256, no: __m256) -> __m256 {
             // 17: less than, false for NaN, as the twin's `<`.
             self.avx._mm256_blendv_ps(no, yes, self.avx._mm256_cmp_ps::<17>(a, b))
+        }
+        #[inline(always)]
+        fn all_less(self, a: __m256, b: __m256) -> bool {
+            self.avx._mm256_movemask_ps(self.avx._mm256_cmp_ps::<17>(a, b)) == 0xff
         }
         #[inline(always)]
         fn points(self, [x, y, z]: [__m256; 3]) -> [[f32; 3]; 8] {

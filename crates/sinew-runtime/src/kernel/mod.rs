@@ -5,9 +5,12 @@
 //! | `blend` | linear blend skinning, positions and palette normals |
 //! | `points` | `Σ_b T_b h_b`: linear blend skinning and animation space (4 numbers a joint), multi-weight enveloping (12) |
 //! | `dual` | dual quaternion skinning |
-//! | `regress` | rotational regression's predictors |
+//! | `regress` | rotational regression, from bones to proxy bones |
+//! | `predict` | its predictors |
+//! | `hold` | poses beyond its trained ranges |
 //! | `draw` | proxy bones from gradients and bones, four proxies at a time |
 //! | `correct` | corrections of proxy bones |
+//! | `examples` | how much each example pose of a correction has to say |
 //! | `rotation` | rotations: nearest, quaternion, logarithm, exponential |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
@@ -18,9 +21,12 @@ pub(crate) mod blocks;
 pub(crate) mod correct;
 mod draw;
 pub(crate) mod dual;
+mod examples;
+mod hold;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;
 pub(crate) mod points;
+mod predict;
 pub(crate) mod regress;
 mod rotation;
 

@@ -6,28 +6,27 @@
 //! proxies (see `draw`) at a time, and straight in the world. With F the root's frame and F̂ its rest frame, a proxy's world
 //! transform is `F (c₁ d + c₂ q) F̂⁻¹`. F̂ is constant and goes into the blocks of c₁ and c₂ once; F goes into d (its
 //! rotation into the predictors' frames) and q (the bones' world transforms, their translations taken from F's), so
-//! that nothing is multiplied at the end. The plain twin is
-//! [`pose_palette`](crate::deform::RotationalRegression::pose_palette).
+//! that nothing is multiplied at the end. A pose beyond the trained ranges is held within them first (see `hold`). The
+//! plain twin is [`pose_palette`](crate::deform::RotationalRegression::pose_palette).
 
 use glam::{Affine3A, DAffine3, DMat4, Mat3A, Quat, Vec3A};
 
 use super::Matrix;
 use super::correct::{CorrectionRoom, Corrections};
 use super::draw::Drawing;
+use super::hold::{Hold, HoldRoom, Link};
 use super::lanes::{Kernel, Lanes, Row};
+use super::predict::Predictors;
 use super::rotation::{
-    Matrices, NEARLY_ROTATION, Quaternions, exponentials, from_to, half_angle, logarithms, matrices, polished, product,
-    quaternions,
+    Matrices, NEARLY_ROTATION, Quaternions, dot, from_to, half_angle, on_branch, on_short_branch, polished, product,
+    quaternions, short_logarithms,
 };
 use crate::Character;
-use crate::beyond::ROUNDING;
+use crate::beyond::{ROUNDING, parents_first};
 use crate::correction::ProxyCorrection;
-use crate::deform::{GradientPredictors, RotationalRegression};
-use crate::joint_rotations::FEATURES;
+use crate::deform::RotationalRegression;
 use crate::posed::{nearest_rotation, rigid_part};
 
-/// Rows of M and H: ρ̃ and the six of S − I.
-const ROWS: usize = 9;
 /// Items side by side.
 pub(super) const LANES: usize = 8;
 
@@ -38,6 +37,8 @@ pub(crate) struct Regression {
     rest_frame: Affine3A,
     /// Bones whose rotation is needed, eight at a time; the last repeats to fill up.
     turning: Vec<[u32; LANES]>,
+    /// The other bones, which only poses beyond the trained ranges need, in the same way.
+    others: Vec<[u32; LANES]>,
     /// All joints, eight at a time: predictors and the correction see some, and all may be beyond their ranges.
     joints: Vec<Joints>,
     /// Predictors, eight at a time.
@@ -50,32 +51,23 @@ pub(crate) struct Regression {
     drawing: Drawing,
     /// What changes the proxies, if they are corrected.
     correction: Option<Corrections>,
+    /// What poses beyond the trained ranges need.
+    hold: Hold,
 }
 
 /// Eight joints: places in the room's rotations.
 #[derive(Debug, Clone)]
-struct Joints {
+pub(super) struct Joints {
     own: [u32; LANES],
     parent: [u32; LANES],
     /// The branch references and their directions, x, y, z.
-    reference: [Row; 3],
-    direction: [Row; 3],
-    /// The middle of each range and half its extent, x, y, z.
-    middle: [Row; 3],
-    half: [Row; 3],
-}
-
-/// Eight predictors.
-#[derive(Debug, Clone)]
-struct Predictors {
-    /// Places of their gradients among the sources.
-    own: [u32; LANES],
-    /// Places of their frames in the room's rotations.
-    frames: [u32; LANES],
-    /// Places of their joints in the room's features, one entry for each joint that any of them uses.
-    joints: Vec<[u32; LANES]>,
-    /// Columns of `[M; H]`: the constant first, then feature after feature.
-    columns: Vec<[Row; ROWS]>,
+    pub reference: [Row; 3],
+    pub direction: [Row; 3],
+    /// See [`on_short_branch`].
+    still: Row,
+    /// The middle of each range and half its extent and [`ROUNDING`], x, y, z.
+    pub middle: [Row; 3],
+    pub half: [Row; 3],
 }
 
 /// Memory of the kernel, reused from frame to frame.
@@ -91,8 +83,7 @@ pub(crate) struct Room {
     /// translations from F's, in the order of `held`.
     sources: Vec<Matrix>,
     correction: CorrectionRoom,
-    /// Whether some joint of the last pose was beyond its trained range.
-    pub beyond: bool,
+    hold: HoldRoom,
 }
 
 impl Regression {
@@ -112,6 +103,8 @@ impl Regression {
         let seen = joints.iter().flat_map(|&b| [b, parent(b)]);
         let frames = used.iter().map(|&k| predictors.frames[k as usize]);
         let turning = ascending(seen.chain(frames).chain(regions.iter().map(|region| region.bone as u16)));
+        let others: Vec<u16> =
+            (0..character.bones.len() as u16).filter(|b| turning.binary_search(b).is_err()).collect();
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest);
         Self {
@@ -120,7 +113,12 @@ impl Regression {
                 .map(|c| Corrections::new(c, rest_frame, |b| place(&turning, b), |b| place(&joints, b))),
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
+            hold: holding(d, character, &used, &joints, |b| match turning.binary_search(&b) {
+                Ok(place) => place as u32,
+                Err(_) => turning.len().next_multiple_of(LANES) as u32 + place(&others, b),
+            }),
             turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
+            others: eights(&others).iter().map(|eight| eight.map(u32::from)).collect(),
             drawing: Drawing::new(
                 d,
                 homogeneous(rest_frame),
@@ -134,13 +132,14 @@ impl Regression {
 
     /// Room for it.
     pub fn room(&self) -> Room {
+        let rotations = LANES * (self.turning.len() + self.others.len());
         Room {
-            rotations: vec![Row::default(); LANES * self.turning.len()],
+            rotations: vec![Row::default(); rotations],
             turns: vec![[Row::default(); 4]; self.joints.len()],
             features: vec![(Row::default(), 0.0); LANES * self.joints.len()],
             sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
-            beyond: false,
+            hold: HoldRoom::new(rotations),
         }
     }
 }
@@ -152,13 +151,34 @@ fn ascending(values: impl Iterator<Item = u16>) -> Vec<u16> {
     values
 }
 
-fn place(sorted: &[u16], value: u16) -> u32 {
+pub(super) fn place(sorted: &[u16], value: u16) -> u32 {
     sorted.binary_search(&value).expect("it was listed") as u32
 }
 
 /// By eight, the last one repeated to fill up.
 pub(super) fn eights<T: Copy>(items: &[T]) -> Vec<[T; LANES]> {
     items.chunks(LANES).map(|chunk| std::array::from_fn(|l| chunk[l.min(chunk.len() - 1)])).collect()
+}
+
+/// What holds the joints of `d` and carries the gradients `used`; `bone` gives a bone's place in the rotations.
+fn holding(
+    d: &RotationalRegression,
+    character: &Character,
+    used: &[u16],
+    joints: &[u16],
+    bone: impl Fn(u16) -> u32,
+) -> Hold {
+    let carriers = d.carriers(character);
+    let own = || used.iter().map(|&k| &carriers[k as usize]);
+    let link = |(b, parent): (usize, usize)| {
+        let joint = joints.binary_search(&(b as u16)).ok().map(|joint| joint as u32);
+        Link { bone: bone(b as u16), parent: bone(parent as u16), joint }
+    };
+    Hold {
+        links: parents_first(character).into_iter().map(link).collect(),
+        counts: own().map(Vec::len).collect(),
+        shares: own().flatten().map(|&(b, share)| (bone(b as u16), share)).collect(),
+    }
 }
 
 fn homogeneous(frame: Affine3A) -> DMat4 {
@@ -176,34 +196,14 @@ impl Joints {
             parent: own.map(|b| place(turning, parent(b))),
             reference: lanes(reference),
             direction: lanes(reference.map(Vec3A::normalize_or_zero)),
+            still: Row(reference.map(|reference| if reference.length() < 3.1 { 1e-12 } else { -1.0 })),
             middle: lanes(std::array::from_fn(|l| (low[l] + high[l]) * 0.5)),
-            half: lanes(std::array::from_fn(|l| (high[l] - low[l]) * 0.5 + ROUNDING)),
+            // The root does not turn against a parent, whatever branch its reference names.
+            half: lanes(std::array::from_fn(|l| match parent(own[l]) == own[l] {
+                true => Vec3A::INFINITY,
+                false => (high[l] - low[l]) * 0.5 + ROUNDING,
+            })),
         }
-    }
-}
-
-impl Predictors {
-    /// The predictors `which` in eights, those that use the same number of joints together.
-    fn all(d: &GradientPredictors, which: &[u16], joints: &[u16], turning: &[u16]) -> Vec<Self> {
-        let used = |k: usize| (0..d.width).rev().find(|&w| d.uses(k, w)).map_or(0, |last| last + 1);
-        let mut order: Vec<usize> = which.iter().map(|&k| k as usize).collect();
-        order.sort_by_key(|&k| (used(k), k));
-        let columns = d.columns();
-        let entry = |k: usize, row: usize, c: usize| match row {
-            0..3 => d.rotation[(k * 3 + row) * columns + c],
-            _ => d.stretch[(k * 6 + row - 3) * columns + c],
-        };
-        let eight = |own: &[usize; LANES]| {
-            let width = own.iter().map(|&k| used(k)).max().unwrap_or(0);
-            let column = |c: usize| std::array::from_fn(|row| Row(own.map(|k| entry(k, row, c))));
-            Self {
-                own: own.map(|k| place(which, k as u16)),
-                frames: own.map(|k| place(turning, d.frames[k])),
-                joints: (0..width).map(|w| own.map(|k| place(joints, d.joints[k * d.width + w]))).collect(),
-                columns: std::iter::once(columns - 1).chain(0..width * d.features).map(column).collect(),
-            }
-        };
-        eights(&order).iter().map(eight).collect()
     }
 }
 
@@ -223,10 +223,23 @@ impl Kernel for Regress<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, s: L) {
         let Self { regression, room, frame, bones, proxies } = self;
-        turn(s, regression, bones, frame, &mut room.rotations);
-        room.beyond = see(s, regression, &room.rotations, &mut room.turns, &mut room.features);
+        let (turning, others) = room.rotations.split_at_mut(LANES * regression.turning.len());
+        turn(s, regression, &regression.turning, bones, frame, turning);
+        relate(s, regression, turning, &mut room.turns);
+        let beyond = look(s, regression, &room.turns, &mut room.features);
+        if beyond {
+            turn(s, regression, &regression.others, bones, frame, others);
+            regression.hold.hold(s, &regression.joints, &room.rotations, &mut room.turns, &mut room.hold);
+            look(s, regression, &room.turns, &mut room.features);
+        }
+        let seen = if beyond { &room.hold.rotations } else { &room.rotations };
         let (gradients, held) = room.sources.split_at_mut(regression.gradients);
-        predict(s, regression, &room.rotations, &room.features, gradients);
+        for eight in &regression.predictors {
+            eight.predict(s, seen, &room.features, gradients);
+        }
+        if beyond {
+            regression.hold.carry(&room.hold, gradients);
+        }
         hold(regression, bones, frame, held);
         regression.drawing.draw(s, frame, &room.sources, proxies);
         if let Some(correction) = &regression.correction {
@@ -235,14 +248,21 @@ impl Kernel for Regress<'_> {
     }
 }
 
-/// `F Q_b` of every bone that predictors look at: the rotation nearest to its world transform, times F̂'s.
+/// `F Q_b` of the bones `which`: the rotation nearest to the world transform, times F̂'s.
 #[inline(always)]
-fn turn<L: Lanes>(s: L, regression: &Regression, bones: &[Matrix], frame: Affine3A, rotations: &mut [Row]) {
+fn turn<L: Lanes>(
+    s: L,
+    regression: &Regression,
+    which: &[[u32; LANES]],
+    bones: &[Matrix],
+    frame: Affine3A,
+    rotations: &mut [Row],
+) {
     let [x, y, z, w] = Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array();
     let rest: Quaternions<L> = [s.splat(x), s.splat(y), s.splat(z), s.splat(w)];
-    for (eight, out) in regression.turning.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
+    for (eight, out) in which.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
         let (mut m, off) = polished(s, turns_of(s, bones, eight));
-        if s.array(off).iter().any(|&off| !(off < NEARLY_ROTATION)) {
+        if !s.all_less(off, s.splat(NEARLY_ROTATION)) {
             let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame.matrix3));
             m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
         }
@@ -279,21 +299,23 @@ fn stretched(bone: &Matrix, frame: Mat3A, rest_frame: Mat3A) -> [f32; 9] {
     rotation.transpose().to_cols_array()
 }
 
-/// The rotation of every joint, and `φ(θ̃_b)`. Tells whether some joint is beyond its range.
+/// The rotation of every joint.
 #[inline(always)]
-fn see<L: Lanes>(
-    s: L,
-    regression: &Regression,
-    rotations: &[Row],
-    turns: &mut [[Row; 4]],
-    features: &mut [(Row, f32)],
-) -> bool {
-    let mut past = s.splat(0.0);
-    let room = turns.iter_mut().zip(features.as_chunks_mut::<LANES>().0);
-    for (joints, (turn, out)) in regression.joints.iter().zip(room) {
+fn relate<L: Lanes>(s: L, regression: &Regression, rotations: &[Row], turns: &mut [[Row; 4]]) {
+    for (joints, turn) in regression.joints.iter().zip(turns) {
         let q = from_to(s, gathered(s, rotations, &joints.parent), gathered(s, rotations, &joints.own));
         *turn = [Row(s.array(q[0])), Row(s.array(q[1])), Row(s.array(q[2])), Row(s.array(q[3]))];
-        let [x, y, z] = logarithms(s, q, loaded(s, &joints.reference), loaded(s, &joints.direction));
+    }
+}
+
+/// `φ(θ̃_b)` of every joint. Tells whether some joint is beyond its range.
+#[inline(always)]
+fn look<L: Lanes>(s: L, regression: &Regression, turns: &[[Row; 4]], features: &mut [(Row, f32)]) -> bool {
+    let mut past = s.splat(0.0);
+    let room = turns.iter().zip(features.as_chunks_mut::<LANES>().0);
+    for (joints, (turn, out)) in regression.joints.iter().zip(room) {
+        let q = [s.load(&turn[0]), s.load(&turn[1]), s.load(&turn[2]), s.load(&turn[3])];
+        let ([x, y, z], factor) = looked(s, joints, q);
         let (middle, half) = (loaded(s, &joints.middle), loaded(s, &joints.half));
         for (k, component) in [x, y, z].into_iter().enumerate() {
             let off = s.sub(component, middle[k]);
@@ -301,10 +323,6 @@ fn see<L: Lanes>(
             let excess = s.mul_add(off, off, s.neg_mul_add(half[k], half[k], s.splat(0.0)));
             past = s.select_less(past, excess, excess, past);
         }
-        let square = s.mul_add(x, x, s.mul_add(y, y, s.mul(z, z)));
-        let [sine, _] = half_angle(s, square);
-        // (1 − cos θ)/θ² = 2 (sin(θ/2)/θ)².
-        let factor = s.mul(s.add(sine, sine), sine);
         let (fx, fy, fz) = (s.mul(factor, x), s.mul(factor, y), s.mul(factor, z));
         let first = [x, y, z, s.mul(fx, x), s.mul(fy, y), s.mul(fz, z), s.mul(fx, y), s.mul(fx, z)];
         let (rows, last) = (s.transpose(first), s.array(s.mul(fy, z)));
@@ -315,8 +333,23 @@ fn see<L: Lanes>(
     s.array(past).iter().any(|&past| past > 0.0)
 }
 
+/// θ̃ of eight joints, and `(1 − cos θ)/θ²`.
 #[inline(always)]
-fn loaded<L: Lanes>(s: L, rows: &[Row; 3]) -> [L::V; 3] {
+fn looked<L: Lanes>(s: L, joints: &Joints, q: Quaternions<L>) -> ([L::V; 3], L::V) {
+    let (short, ratio) = short_logarithms(s, q);
+    let reference = loaded(s, &joints.reference);
+    if on_short_branch(s, short, reference, s.load(&joints.still)) {
+        // 1 − cos θ = 2 sin²(θ/2), and sin(θ/2) = θ / ratio.
+        return (short, s.div(s.splat(2.0), s.mul(ratio, ratio)));
+    }
+    let log = on_branch(s, short, reference, loaded(s, &joints.direction));
+    let [sine, _] = half_angle(s, dot(s, log, log));
+    // (1 − cos θ)/θ² = 2 (sin(θ/2)/θ)².
+    (log, s.mul(s.add(sine, sine), sine))
+}
+
+#[inline(always)]
+pub(super) fn loaded<L: Lanes>(s: L, rows: &[Row; 3]) -> [L::V; 3] {
     [s.load(&rows[0]), s.load(&rows[1]), s.load(&rows[2])]
 }
 
@@ -331,83 +364,17 @@ pub(super) fn gathered<L: Lanes>(s: L, rotations: &[Row], places: &[u32; LANES])
     [x, y, z, w]
 }
 
-/// `F D = F Q_frame exp(ρ̃) S` of every predictor.
+/// Eight 3×3 matrices row by row, without translation, to their places.
 #[inline(always)]
-fn predict<L: Lanes>(
-    s: L,
-    regression: &Regression,
-    rotations: &[Row],
-    features: &[(Row, f32)],
-    gradients: &mut [Matrix],
-) {
-    for eight in &regression.predictors {
-        let [px, py, pz, xx, yy, zz, xy, xz, yz] = regressed(s, eight, features);
-        let q = product(s, gathered(s, rotations, &eight.frames), exponentials(s, [px, py, pz]));
-        let r = matrices(s, q);
-        let one = s.splat(1.0);
-        let stretch = [[s.add(one, xx), xy, xz], [xy, s.add(one, yy), yz], [xz, yz, s.add(one, zz)]];
-        let zero = s.splat(0.0);
-        let mut product = [[zero; 4]; 3];
-        for row in 0..3 {
-            for c in 0..3 {
-                let [a, b, d] = stretch[c];
-                product[row][c] = s.mul_add(r[3 * row], a, s.mul_add(r[3 * row + 1], b, s.mul(r[3 * row + 2], d)));
-            }
-        }
-        let [[xa, xb, xc, _], [ya, yb, yc, _], [za, zb, zc, _]] = product;
-        let (upper, lower) = ([xa, xb, xc, zero, ya, yb, yc, zero], [za, zb, zc, zero, za, zb, zc, zero]);
-        let (upper, lower) = (s.transpose(upper), s.transpose(lower));
-        for l in 0..LANES {
-            let out = &mut gradients[eight.own[l] as usize].0;
-            out[..8].copy_from_slice(&s.array(upper[l]));
-            out[8..].copy_from_slice(&s.array(lower[l])[..4]);
-        }
-    }
-}
-
-/// `[M; H] x` of eight predictors.
-#[inline(always)]
-fn regressed<L: Lanes>(s: L, eight: &Predictors, features: &[(Row, f32)]) -> [L::V; ROWS] {
-    let (constant, columns) = eight.columns.split_first().expect("the constant column");
-    let mut sums = [s.splat(0.0); ROWS];
-    for row in 0..ROWS {
-        sums[row] = s.load(&constant[row]);
-    }
-    let used = columns.len() / eight.joints.len().max(1);
-    for (places, columns) in eight.joints.iter().zip(columns.chunks_exact(used.max(1))) {
-        let values = seen(s, features, places);
-        // Three features or all nine, known to the compiler.
-        match columns.first_chunk::<FEATURES>() {
-            Some(columns) => add(s, columns, values, &mut sums),
-            None => {
-                let [a, b, c, ..] = values;
-                add(s, columns.first_chunk::<3>().expect("three features"), [a, b, c], &mut sums);
-            }
-        }
-    }
-    sums
-}
-
-/// The features of the joints in these places, a row of lanes each.
-#[inline(always)]
-fn seen<L: Lanes>(s: L, features: &[(Row, f32)], places: &[u32; LANES]) -> [L::V; FEATURES] {
-    let (mut rows, mut last) = ([s.splat(0.0); LANES], Row::default());
+pub(super) fn rows_of<L: Lanes>(s: L, m: Matrices<L>, places: &[u32; LANES], out: &mut [Matrix]) {
+    let zero = s.splat(0.0);
+    let [xa, xb, xc, ya, yb, yc, za, zb, zc] = m;
+    let upper = s.transpose([xa, xb, xc, zero, ya, yb, yc, zero]);
+    let lower = s.transpose([za, zb, zc, zero, za, zb, zc, zero]);
     for l in 0..LANES {
-        let (row, ninth) = &features[places[l] as usize];
-        rows[l] = s.load(row);
-        last.0[l] = *ninth;
-    }
-    let [a, b, c, d, e, f, g, h] = s.transpose(rows);
-    [a, b, c, d, e, f, g, h, s.load(&last)]
-}
-
-/// Adds columns times values.
-#[inline(always)]
-fn add<L: Lanes, const N: usize>(s: L, columns: &[[Row; ROWS]; N], values: [L::V; N], sums: &mut [L::V; ROWS]) {
-    for k in 0..N {
-        for row in 0..ROWS {
-            sums[row] = s.mul_add(s.load(&columns[k][row]), values[k], sums[row]);
-        }
+        let out = &mut out[places[l] as usize].0;
+        out[..8].copy_from_slice(&s.array(upper[l]));
+        out[8..].copy_from_slice(&s.array(lower[l])[..4]);
     }
 }
 

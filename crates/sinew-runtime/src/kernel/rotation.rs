@@ -43,7 +43,7 @@ fn scaled<L: Lanes>(s: L, [x, y, z]: Vectors<L>, factor: L::V) -> Vectors<L> {
 }
 
 #[inline(always)]
-fn dot<L: Lanes>(s: L, a: Vectors<L>, b: Vectors<L>) -> L::V {
+pub(super) fn dot<L: Lanes>(s: L, a: Vectors<L>, b: Vectors<L>) -> L::V {
     s.mul_add(a[0], b[0], s.mul_add(a[1], b[1], s.mul(a[2], b[2])))
 }
 
@@ -138,32 +138,33 @@ pub(super) fn from_to<L: Lanes>(s: L, [x, y, z, w]: Quaternions<L>, b: Quaternio
     product(s, [s.sub(zero, x), s.sub(zero, y), s.sub(zero, z), w], b)
 }
 
-/// The logarithms (axis times angle) of unit quaternions, on the branch nearest to `reference`; `direction` is the
-/// reference's own, for rotations too small to have one. Off by 5e-7 at most, for angles up to π.
+/// The logarithms (axis times angle) of unit quaternions, with angles up to π, and what they are the quaternions' x, y, z
+/// times. Off by 5e-7 at most.
 ///
 /// With φ half the angle, `u = v / (1 + w)` has length tan(φ/2) and `u / (1 + √(1 + u²))` length tan(φ/4), at most 0.42:
 /// there arctan is a short polynomial, and nothing is singular at zero.
 #[inline(always)]
-pub(super) fn logarithms<L: Lanes>(
-    s: L,
-    [x, y, z, w]: Quaternions<L>,
-    reference: Vectors<L>,
-    direction: Vectors<L>,
-) -> Vectors<L> {
+pub(super) fn short_logarithms<L: Lanes>(s: L, [x, y, z, w]: Quaternions<L>) -> (Vectors<L>, L::V) {
     let (zero, one) = (s.splat(0.0), s.splat(1.0));
     // q and −q are one rotation: the one with w ≥ 0 has the smaller angle.
     let sign = s.select_less(w, zero, s.splat(-1.0), one);
     let once = s.div(sign, s.mul_add(sign, w, one));
-    let u = scaled(s, [x, y, z], once);
-    let twice = s.div(one, s.add(one, s.sqrt(s.add(one, dot(s, u, u)))));
-    let quarter = scaled(s, u, twice);
+    let square = s.mul(s.mul(once, once), dot(s, [x, y, z], [x, y, z]));
+    let twice = s.div(one, s.add(one, s.sqrt(s.add(one, square))));
     // arctan(√y)/√y for y ≤ 0.1716, off by 6e-10.
     let arctan = [1.0, -0.333_333_08, 0.199_982_37, -0.142_404_11, 0.105_756_49, -0.060_398_113];
-    let scale = s.mul(s.splat(8.0), polynomial(s, dot(s, quarter, quarter), arctan));
-    let rho = scaled(s, quarter, scale);
+    let scale = s.mul(s.splat(8.0), polynomial(s, s.mul(s.mul(twice, twice), square), arctan));
+    let factor = s.mul(s.mul(once, twice), scale);
+    (scaled(s, [x, y, z], factor), factor)
+}
+
+/// The logarithms of the same rotations on the branch nearest to `reference`; `direction` is the reference's own, for
+/// rotations too small to have one.
+#[inline(always)]
+pub(super) fn on_branch<L: Lanes>(s: L, rho: Vectors<L>, reference: Vectors<L>, direction: Vectors<L>) -> Vectors<L> {
     // Whole turns about the rotation's axis. Below 2e-6 radians the axis is rounding.
     let square = dot(s, rho, rho);
-    let (tiny, inverse) = (s.splat(4e-12), s.div(one, s.sqrt(square)));
+    let (tiny, inverse) = (s.splat(4e-12), s.div(s.splat(1.0), s.sqrt(square)));
     let (mut axis, mut apart) = (scaled(s, rho, inverse), rho);
     for k in 0..3 {
         axis[k] = s.select_less(square, tiny, direction[k], axis[k]);
@@ -175,6 +176,16 @@ pub(super) fn logarithms<L: Lanes>(
         log[k] = s.mul_add(axis[k], turns, rho[k]);
     }
     log
+}
+
+/// Whether the short logarithms are on the branch nearest to `reference` already, told from what is cheap: no whole turn
+/// is due where `|reference · ρ − ρ²| < π |ρ|`. `still` is what may be added to the right side's square, for rotations next
+/// to nil: a little if the reference is shorter than π, otherwise something negative.
+#[inline(always)]
+pub(super) fn on_short_branch<L: Lanes>(s: L, rho: Vectors<L>, reference: Vectors<L>, still: L::V) -> bool {
+    let square = dot(s, rho, rho);
+    let off = s.sub(dot(s, reference, rho), square);
+    s.all_less(s.mul(off, off), s.mul_add(s.splat(0.99 * PI * PI), square, still))
 }
 
 /// sin(θ/2)/θ and cos(θ/2) from θ², both negative after an odd number of turns; off by 2e-7.
@@ -243,7 +254,7 @@ mod tests {
             let reference = std::array::from_fn(|k| lanes(&|l| self.references[l][k]));
             let direction = std::array::from_fn(|k| lanes(&|l| self.references[l].normalize_or_zero()[k]));
             let q = quaternions(s, polished(s, m).0);
-            let rho = logarithms(s, q, reference, direction);
+            let rho = on_branch(s, short_logarithms(s, q).0, reference, direction);
             *self.logs = rho.map(|v| s.array(v));
             *self.back = matrices(s, exponentials(s, rho)).map(|v| s.array(v));
         }

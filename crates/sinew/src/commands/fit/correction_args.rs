@@ -13,7 +13,7 @@ pub struct CorrectionArgs {
     /// How closely the correction follows the training poses [default: smooth; psd: exact].
     #[arg(long, value_name = "HOW", help_heading = "Correction")]
     pub correct_fit: Option<CorrectionFit>,
-    /// Bytes that the correction may take in all, e.g. 200k or 1.5M [default: what 1 % (proxies) or 2 % (vertices) of the
+    /// Bytes that the correction may take in all, e.g. 200k or 1.5M [default: what 2 % of the
     /// residual left out asks for].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
     pub correct_bytes: Option<usize>,
