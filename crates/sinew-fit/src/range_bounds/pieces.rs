@@ -8,7 +8,7 @@ use super::form::Form;
 use super::interval::Interval;
 use crate::norm::ranges::{RangesOfMotion, Turn};
 
-/// How often a piece is halved, for one block. The boxes shrink little after some hundreds.
+/// How often a piece is halved, for one block: about as much work as the even pieces. Time against tightness; any number is safe.
 const HALVINGS: usize = 300;
 
 /// Into how many even pieces the ranges of a block are cut before that.
