@@ -13,7 +13,7 @@ use crate::kernel::dual::Dual;
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
 use crate::kernel::regress::Regression;
-use crate::kernel::{Discard, Matrix, Put, Scatter, ScatterThroughMemory};
+use crate::kernel::{Discard, Matrix, Put, Scatter};
 use crate::plan::{Palette, Plan};
 use crate::posed::nearest_rotation;
 use crate::{Correction, Deformer, Model, PosedSkeleton};
@@ -258,7 +258,7 @@ impl<'model> Evaluator<'model> {
         if prepared.skin_poses {
             assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
             self.prepare(pose);
-            self.run_normals(ScatterThroughMemory(positions), normals);
+            self.run_normals(Scatter(positions), normals);
             self.correct(positions);
         } else {
             self.positions(pose, positions);
@@ -380,7 +380,7 @@ impl<'model> Evaluator<'model> {
     fn run_normals(&mut self, put: impl Put, normals: &mut [[f32; 3]]) {
         let Self { normals: prepared, matrices: palette, options, .. } = self;
         let Some(Normals { skin, spread, .. }) = prepared else { return };
-        let put_normal = ScatterThroughMemory(normals);
+        let put_normal = Scatter(normals);
         options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
     }
 }

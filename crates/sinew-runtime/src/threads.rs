@@ -18,10 +18,14 @@ struct InOrder<'room>(std::slice::IterMut<'room, [[f32; 3]; LANES]>);
 
 impl Put for InOrder<'_> {
     #[inline(always)]
-    fn put<L: Lanes>(&mut self, lanes: L, _eight: &Eight, rows: [L::V; 3]) {
+    fn put_row<L: Lanes>(&mut self, lanes: L, _eight: &Eight, rows: [L::V; 3]) {
         if let Some(place) = self.0.next() {
             *place = lanes.points(rows);
         }
+    }
+    #[inline(always)]
+    fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
+        self.put_row(lanes, eight, rows);
     }
 }
 

@@ -1,6 +1,9 @@
 //! Linear blend skinning with normals, eight vertices at a time: `M = Σ_b w_b T_b`, then `v = M v̂` and `n ∝ M n̂`.
 //!
 //! Positions alone need no blended matrix and are faster as points (see `points`).
+//!
+//! Eights in a row and scattered ones are posed by code of their own: blending needs every register, and a loop that holds
+//! both ways to write keeps some in memory.
 
 use std::ops::Range;
 
@@ -12,8 +15,10 @@ use crate::Skin;
 /// A skin ready for the kernel: its vertices in blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct BlendSkin {
-    /// Its joints are places in `sources`.
+    /// Eights in a row first. Its joints are places in `sources`.
     blocks: Blocks<1>,
+    /// How many are in a row.
+    in_a_row: usize,
     /// The matrices of the palette that any block visits, ascending.
     sources: Vec<u32>,
     /// Weights, a row of lanes for every joint of every block.
@@ -28,6 +33,7 @@ impl BlendSkin {
     /// Prepares `skin` for rest positions and normals, (V) each.
     pub fn new(skin: &Skin, rest: &[[f32; 3]], rest_normals: &[[f32; 3]]) -> Self {
         let mut blocks = Blocks::new(rest.len(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
+        let in_a_row = blocks.rows_first();
         // A joint may be listed twice; its weights add up.
         let weight = |v, j| skin.vertex(v).filter(|&(joint, _)| joint == j).map(|(_, weight)| weight).sum();
         let (rest, normals) = (blocks.points(rest), blocks.points(rest_normals));
@@ -38,7 +44,7 @@ impl BlendSkin {
         for joint in &mut blocks.joints {
             *joint = sources.binary_search(joint).expect("it was listed") as u32;
         }
-        Self { weights, rest, normals, sources, blocks }
+        Self { weights, rest, normals, sources, blocks, in_a_row }
     }
 
     /// Room for the matrices that it reads.
@@ -70,24 +76,38 @@ impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
         for (spread, &source) in self.spread.iter_mut().zip(&self.skin.sources) {
             *spread = self.palette[source as usize].0.map(|entry| Row([entry; LANES]));
         }
-        let palette = &*self.spread;
-        let blocks = self.skin.blocks.iter(0..self.skin.blocks.len());
-        let rest = self.skin.rest.iter().zip(&self.skin.normals);
+        let (rows, all) = (self.skin.in_a_row, self.skin.blocks.len());
+        self.pose::<true, L>(s, 0..rows);
+        self.pose::<false, L>(s, rows..all);
+    }
+}
+
+impl<P: Put, N: Put> PositionsAndNormals<'_, P, N> {
+    /// Poses blocks whose vertices are in a row, or scattered.
+    #[inline(always)]
+    fn pose<const IN_A_ROW: bool, L: Lanes>(&mut self, s: L, blocks: Range<usize>) {
+        let Self { skin, spread: palette, .. } = self;
+        let rest = skin.rest[blocks.clone()].iter().zip(&skin.normals[blocks.clone()]);
         // A block's normals are made unit after the next block's matrices are blended: the long chain of operations then
         // finds its input ready, and nothing behind it waits.
         let mut turned: Option<(&Eight, [L::V; 3])> = None;
-        for (([eight], slots), ([rest], [normal])) in blocks.zip(rest) {
-            let m = blended(s, self.skin, palette, slots);
+        for (([eight], slots), ([rest], [normal])) in skin.blocks.iter(blocks).zip(rest) {
+            let m = blended(s, skin, palette, slots);
             if let Some((eight, normal)) = turned {
-                self.put_normal.put(s, eight, unit(s, normal));
+                put::<IN_A_ROW, L>(s, &mut self.put_normal, eight, unit(s, normal));
             }
-            self.put.put(s, eight, transform(s, &m, rest));
+            put::<IN_A_ROW, L>(s, &mut self.put, eight, transform(s, &m, rest));
             turned = Some((eight, rotate(s, &m, normal)));
         }
         if let Some((eight, normal)) = turned {
-            self.put_normal.put(s, eight, unit(s, normal));
+            put::<IN_A_ROW, L>(s, &mut self.put_normal, eight, unit(s, normal));
         }
     }
+}
+
+#[inline(always)]
+fn put<const IN_A_ROW: bool, L: Lanes>(s: L, to: &mut impl Put, eight: &Eight, rows: [L::V; 3]) {
+    if IN_A_ROW { to.put_row(s, eight, rows) } else { to.put_scattered(s, eight, rows) }
 }
 
 /// `M = Σ w T` of the block with these slots, row by row.

@@ -128,6 +128,20 @@ impl<const R: usize> Blocks<R> {
     }
 }
 
+impl Blocks<1> {
+    /// Puts the blocks whose vertices follow each other first; returns how many they are.
+    pub fn rows_first(&mut self) -> usize {
+        let mut sorted = Self::empty();
+        for in_a_row in [true, false] {
+            for (&[eight], slots) in self.iter(0..self.len()).filter(|([eight], _)| eight.in_a_row() == in_a_row) {
+                sorted.push([eight], self.joints[slots].iter().copied());
+            }
+        }
+        *self = sorted;
+        self.eights.partition_point(|[eight]| eight.in_a_row())
+    }
+}
+
 /// Cuts the order 0 … V − 1 into runs of eight and single vertices, by dynamic programming from the end: the least cost
 /// of vertices v … is that of a run at v and the least cost of v + 8 …, or of v alone and the least cost of v + 1 ….
 fn runs(sets: &[Set], joint_cost: f32) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
@@ -287,6 +301,17 @@ mod tests {
         let sets: [&[usize]; 8] = [&[0, 1], &[0], &[1], &[0, 2], &[2], &[0], &[0], &[0]];
         let blocks = check::<1>(&sets);
         assert_eq!((blocks.eights[0][0].vertices, blocks.joints), ([0, 1, 2, 3, 4, 5, 6, 7], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn rows_come_first_each_with_its_joints() {
+        // Two limbs vertex by vertex, then two eights in order.
+        let limbs: [&[usize]; 2] = [&[0, 1, 2, 3, 4], &[5, 6, 7, 8, 9]];
+        let sets: Vec<&[usize]> = (0..32).map(|v| if v < 16 { limbs[v % 2] } else { &[10] }).collect();
+        let mut blocks = check::<1>(&sets);
+        assert_eq!(blocks.rows_first(), 2);
+        assert_eq!(blocks.eights.iter().map(|[eight]| eight.vertices[0]).collect::<Vec<_>>(), [16, 24, 0, 1]);
+        assert_eq!((blocks.starts, &blocks.joints[..7]), (vec![0, 1, 2, 7, 12], &[10, 10, 0, 1, 2, 3, 4][..]));
     }
 
     #[test]

@@ -42,44 +42,30 @@ pub(crate) struct Matrix(pub [f32; 12]);
 /// Where a kernel's eight points go. A trait and not a closure because it must be inlined into the kernel: otherwise the
 /// points travel through memory.
 pub(crate) trait Put {
-    /// Takes the coordinates of these vertices, a row of lanes each.
-    fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
+    /// Takes the coordinates of these vertices, a row of lanes each; they follow each other.
+    fn put_row<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
+    /// The same of vertices that do not.
+    fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
+    /// The same of any.
+    #[inline(always)]
+    fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
+        if eight.in_a_row() { self.put_row(lanes, eight, rows) } else { self.put_scattered(lanes, eight, rows) }
+    }
 }
 
-/// To the vertices' places in the caller's order, scattered ones straight from registers: some 15 cycles an eight.
+/// To the vertices' places in the caller's order.
 pub(crate) struct Scatter<'out>(pub &'out mut [[f32; 3]]);
 
 impl Put for Scatter<'_> {
     #[inline(always)]
-    fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
-        if eight.in_a_row() {
-            let first = eight.first as usize;
-            self.0[first..first + LANES].copy_from_slice(&lanes.points(rows));
-            return;
-        }
+    fn put_row<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
+        let first = eight.first as usize;
+        self.0[first..first + LANES].copy_from_slice(&lanes.points(rows));
+    }
+    #[inline(always)]
+    fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
         for (&lane, [x, y, z, _]) in SPREAD.iter().zip(lanes.spread(rows)) {
             self.0[eight.vertices[lane] as usize] = [x, y, z];
-        }
-    }
-}
-
-/// To the vertices' places in the caller's order, scattered ones through memory: for a kernel that has no register to
-/// spare. There taking points apart in registers would cost meshes in order 5 % for a path that they never take.
-pub(crate) struct ScatterThroughMemory<'out>(pub &'out mut [[f32; 3]]);
-
-impl Put for ScatterThroughMemory<'_> {
-    #[inline(always)]
-    fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
-        let first = eight.first as usize;
-        if let Some(row) = self.0.get_mut(first..first + LANES) {
-            row.copy_from_slice(&lanes.points(rows));
-            return;
-        }
-        // Only now, lest the points of a row go through memory too. The black box keeps the compiler from taking lanes out
-        // of registers after all.
-        let points = lanes.points(rows);
-        for (&v, point) in eight.vertices.iter().zip(std::hint::black_box(&points)) {
-            self.0[v as usize] = *point;
         }
     }
 }
@@ -89,7 +75,9 @@ pub(crate) struct Discard;
 
 impl Put for Discard {
     #[inline(always)]
-    fn put<L: Lanes>(&mut self, _lanes: L, _eight: &Eight, _rows: [L::V; 3]) {}
+    fn put_row<L: Lanes>(&mut self, _lanes: L, _eight: &Eight, _rows: [L::V; 3]) {}
+    #[inline(always)]
+    fn put_scattered<L: Lanes>(&mut self, _lanes: L, _eight: &Eight, _rows: [L::V; 3]) {}
 }
 
 impl Matrix {
