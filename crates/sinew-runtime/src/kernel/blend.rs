@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::blocks::{Blocks, Eight, JOINT, LANES};
+use super::blocks::{Blocks, Eight, JOINT};
 use super::lanes::{Kernel, Lanes, Row};
 use super::{Matrix, Put};
 use crate::Skin;
@@ -74,7 +74,10 @@ impl<P: Put, N: Put> Kernel for PositionsAndNormals<'_, P, N> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, s: L) {
         for (spread, &source) in self.spread.iter_mut().zip(&self.skin.sources) {
-            *spread = self.palette[source as usize].0.map(|entry| Row([entry; LANES]));
+            // Through a register: left to itself the compiler may write lane by lane, a tenth of the whole frame.
+            for (row, &entry) in spread.iter_mut().zip(&self.palette[source as usize].0) {
+                *row = Row(s.array(s.splat(entry)));
+            }
         }
         let (rows, all) = (self.skin.in_a_row, self.skin.blocks.len());
         self.pose::<true, L>(s, 0..rows);
@@ -86,7 +89,7 @@ impl<P: Put, N: Put> PositionsAndNormals<'_, P, N> {
     /// Poses blocks whose vertices are in a row, or scattered.
     #[inline(always)]
     fn pose<const IN_A_ROW: bool, L: Lanes>(&mut self, s: L, blocks: Range<usize>) {
-        let Self { skin, spread: palette, .. } = self;
+        let (skin, palette) = (self.skin, &*self.spread);
         let rest = skin.rest[blocks.clone()].iter().zip(&skin.normals[blocks.clone()]);
         // A block's normals are made unit after the next block's matrices are blended: the long chain of operations then
         // finds its input ready, and nothing behind it waits.
