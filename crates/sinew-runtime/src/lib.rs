@@ -43,6 +43,7 @@ pub use evaluator::{Evaluator, Options};
 pub use file::FORMAT_VERSION;
 pub use inputs::Inputs;
 pub use joint_rotations::{JointRanges, JointRotations};
+pub use kernel::blocks::registers;
 pub use kernel::lanes::Instructions;
 pub use model::{Metadata, Model};
 pub use pose_space::{KernelRegion, PoseSpace};

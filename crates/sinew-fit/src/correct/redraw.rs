@@ -7,25 +7,32 @@
 //!   the changes Δ(q) given α ([`proxies`]),
 //!   minimise over α: Σ_e a_e Σ_v ‖y_v^e − Σ_p α_vp (T_p + Δ_p)^e v̂ − Σ_b α_vb T_b^e v̂‖².
 //!
-//! A vertex may be drawn by what draws it or a vertex within two edges of it, and by no more entries than before: the run
-//! time's cost stays.
+//! A vertex may be drawn by what draws it or a vertex within two edges of it. At last the weights are thinned ([`thin`])
+//! until drawing and correction together cost what drawing cost before, or until it begins to show.
 
+use glam::DAffine3;
 use sinew_runtime::correction::ProxyCorrection;
-use sinew_runtime::{Correction, Deformer, Model, Skin};
+use sinew_runtime::deform::RotationalRegression;
+use sinew_runtime::{Correction, Deformer, Model};
 
 use super::CorrectionParams;
 use super::proxies::{self, ProxyFit, Regressions};
 use crate::cross_validation::squared_error;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::weights;
+use crate::methods::rr::describe::expected_error;
+use crate::methods::rr::{thin, weights};
+use crate::methods::ssd::SparseWeights;
 use crate::{FitError, FitReport, Training, predict, to_model};
 
 /// Turns of weights and changes: the error falls quickly in the first ones, and little after these.
-pub const TURNS: usize = 6;
+pub const TURNS: usize = 5;
 
 /// New weights are refused if the squared error on poses left out of the regression grows by more than this. A little of
 /// growth is none: it counts the changes of all proxies of a vertex, which show less the more they share it.
 const FORESEEABLE: f64 = 1.5;
+
+/// What thinning may lose of the squared error to expect on unseen poses: half a percent of the error.
+const SHOWS_LITTLE: f64 = 0.01;
 
 /// A model, its correction, and the words for the report.
 struct Turn {
@@ -43,9 +50,13 @@ pub fn fit(
     report: &mut FitReport,
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
+    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let mut last: Option<Turn> = None;
     for _ in 0..params.turns {
-        last = Some(redrawn(training, last.as_ref().unwrap_or(&first), params, &first)?);
+        let from = last.as_ref().unwrap_or(&first);
+        let candidates = candidates(&from.weights(), &topology);
+        let weights = weights::solve_weights(training, &candidates, &from.transforms(training)?, from.width());
+        last = Some(from.redrawn(training, &weights, params, &first.fit.regressions)?);
     }
     let better = last.filter(|last| last.fit.left_out <= FORESEEABLE * first.fit.left_out);
     let error = training_error(training, &first)?;
@@ -54,7 +65,8 @@ pub fn fit(
         _ => None,
     };
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
-    let Turn { model, fit, notes } = better.unwrap_or(first);
+    let best = better.as_ref().unwrap_or(&first);
+    let Turn { model, fit, notes } = thinned(training, best, params, &first, report.left_out_corrected)?;
     report.findings.extend(notes.findings);
     report.warnings.extend(notes.warnings);
     Ok((model, fit.correction))
@@ -71,21 +83,61 @@ fn corrected(
     Ok(Turn { model, fit, notes })
 }
 
-/// The weights that draw the training meshes best by the corrected proxies of `turn`, and the correction that goes with
-/// them, by the regressions of the `first`.
-fn redrawn(training: &Training, turn: &Turn, params: &CorrectionParams, first: &Turn) -> Result<Turn, FitError> {
-    let mut model = turn.model.clone();
-    if let Deformer::RotationalRegression(deformer) = &mut model.deformer {
-        let transforms = predict::proxy_transforms(&turn.whole()?, training, deformer.proxy_count());
-        let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-        let candidates = candidates(&deformer.skin, &topology);
-        let weights = weights::solve_weights(training, &candidates, &transforms, deformer.skin.width);
-        deformer.skin = to_model::skin(&weights);
-    }
-    corrected(training, model, params, Some(&first.fit.regressions))
+/// `turn` with so few weights that it costs no more than the `first` without its correction, if that can be had.
+fn thinned(
+    training: &Training,
+    turn: &Turn,
+    params: &CorrectionParams,
+    first: &Turn,
+    left_out: Option<f64>,
+) -> Result<Turn, FitError> {
+    let error = training_error(training, turn)?;
+    let loss = SHOWS_LITTLE * left_out.map_or(error, |left_out| expected_error(error, left_out));
+    let correction = Correction::Proxies(turn.fit.correction.clone()).cost().flops as usize;
+    let visits = thin::visits(&first.weights()).saturating_sub(correction / (2 * thin::VISIT));
+    let limits = thin::Limits { loss, visits };
+    let weights = thin::thin(training, &turn.transforms(training)?, turn.weights(), turn.width(), limits);
+    turn.redrawn(training, &weights, params, &first.fit.regressions)
 }
 
 impl Turn {
+    fn deformer(&self) -> &RotationalRegression {
+        match &self.model.deformer {
+            Deformer::RotationalRegression(deformer) => deformer,
+            _ => unreachable!("only rotational regression has proxy bones to correct"),
+        }
+    }
+
+    /// The drawing weights.
+    fn weights(&self) -> SparseWeights {
+        let skin = &self.deformer().skin;
+        let pairs = |v: usize| skin.vertex(v).map(|(entry, weight)| (entry, f64::from(weight))).collect();
+        SparseWeights { vertices: (0..skin.vertex_count()).map(pairs).collect() }
+    }
+
+    /// Entries a vertex at most.
+    fn width(&self) -> usize {
+        self.deformer().skin.width
+    }
+
+    /// The corrected proxies' transforms in the training poses, (N)(P).
+    fn transforms(&self, training: &Training) -> Result<Vec<Vec<DAffine3>>, FitError> {
+        Ok(predict::proxy_transforms(&self.whole()?, training, self.deformer().proxy_count()))
+    }
+
+    /// The same model drawn by `weights`, and the correction that goes with them, by the given regressions.
+    fn redrawn(
+        &self,
+        training: &Training,
+        weights: &SparseWeights,
+        params: &CorrectionParams,
+        regressions: &Regressions,
+    ) -> Result<Turn, FitError> {
+        let deformer = RotationalRegression { skin: to_model::skin(weights), ..self.deformer().clone() };
+        let model = Model { deformer: Deformer::RotationalRegression(deformer), ..self.model.clone() };
+        corrected(training, model, params, Some(regressions))
+    }
+
     /// The model with its correction.
     fn whole(&self) -> Result<Model, FitError> {
         Ok(self.model.clone().with_correction(Correction::Proxies(self.fit.correction.clone()))?)
@@ -97,9 +149,9 @@ fn training_error(training: &Training, turn: &Turn) -> Result<f64, FitError> {
 }
 
 /// The palette entries that draw each vertex or one within two edges of it, ascending, (V).
-fn candidates(skin: &Skin, topology: &Topology) -> Vec<Vec<usize>> {
+fn candidates(skin: &SparseWeights, topology: &Topology) -> Vec<Vec<usize>> {
     let mut entries: Vec<Vec<usize>> =
-        (0..skin.vertex_count()).map(|v| skin.vertex(v).map(|(entry, _)| entry).collect()).collect();
+        skin.vertices.iter().map(|pairs| pairs.iter().map(|&(entry, _)| entry).collect()).collect();
     for _ in 0..2 {
         entries = (0..entries.len())
             .map(|v| {

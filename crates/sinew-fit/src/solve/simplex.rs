@@ -33,7 +33,20 @@ pub fn solve_sparse(
     smallest: f64,
     workspace: &mut Workspace,
 ) -> Vec<(usize, f64)> {
-    let mut weights = solve(gram, n, workspace);
+    let all: Vec<usize> = (0..n).collect();
+    solve_sparse_among(gram, n, &all, most, smallest, workspace)
+}
+
+/// As [`solve_sparse`], over the candidates `among` only.
+pub fn solve_sparse_among(
+    gram: &[f64],
+    n: usize,
+    among: &[usize],
+    most: usize,
+    smallest: f64,
+    workspace: &mut Workspace,
+) -> Vec<(usize, f64)> {
+    let mut weights = solve_among(gram, n, among, workspace);
     while weights.len() > most {
         let kept: Vec<usize> = weights.iter().map(|&(i, _)| i).collect();
         let without = |skip: usize| kept.iter().copied().filter(|&i| i != kept[skip]).collect::<Vec<_>>();
@@ -54,7 +67,8 @@ pub fn solve_sparse(
 }
 
 /// `wᵀ G w`.
-fn objective(gram: &[f64], n: usize, weights: &[(usize, f64)]) -> f64 {
+#[must_use]
+pub fn objective(gram: &[f64], n: usize, weights: &[(usize, f64)]) -> f64 {
     weights.iter().map(|&(i, wi)| weights.iter().map(|&(j, wj)| wi * wj * gram[i * n + j]).sum::<f64>()).sum()
 }
 

@@ -13,6 +13,7 @@
 use std::ops::Range;
 
 use super::lanes::Row;
+use crate::Skin;
 
 /// Vertices a register holds.
 pub(crate) const LANES: usize = 8;
@@ -27,6 +28,18 @@ const SCATTERED: f32 = 20.0;
 
 /// Among how many sets the gathering looks for company. More finds slightly smaller unions and costs construction time.
 const LOOK_AHEAD: usize = 256;
+
+/// The vertices of `skin` that are posed together, in registers of eight: for fits that make a register visit few joints.
+#[must_use]
+pub fn registers(skin: &Skin) -> Vec<Vec<usize>> {
+    let blocks = Blocks::<1>::new(skin.vertex_count(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
+    let register = |[eight]: &[Eight; 1]| {
+        let mut vertices: Vec<usize> = eight.vertices.iter().map(|&v| v as usize).collect();
+        vertices.dedup();
+        vertices
+    };
+    blocks.eights.iter().map(register).collect()
+}
 
 /// A set of joints, ascending.
 type Set = Vec<u32>;

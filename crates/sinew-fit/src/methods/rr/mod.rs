@@ -25,6 +25,7 @@ pub mod scale_shear;
 mod stack;
 #[cfg(test)]
 mod tests;
+pub mod thin;
 pub mod weights;
 
 use glam::{DAffine3, DMat3};
@@ -311,16 +312,25 @@ fn fit_size(
     progress.stage("predictors", 0);
     let (mut fit, keys) = unrefined(training, skin, params, prepared, drawing);
     let moved = params.prune * (fit.error(training) / (training.pose_count() * training.vertex_count()) as f64).sqrt();
-    let (tolerance, blocks) = prune::affordable(training, &fit, &keys.gradients, moved, params.refine.is_some());
-    let pruned = |fit: &mut RrFit| {
+    let affordable = |more: &[f64]| prune::affordable(training, &fit, &keys.gradients, moved, more);
+    // The refinement's ridge is chosen before those blocks go that a correction makes up for: left-out poses miss them.
+    let (first, (last, blocks)) = match (&params.refine, params.to_be_corrected) {
+        (None, _) => (moved, affordable(&[])),
+        (Some(_), false) => (affordable(&prune::MORE).0, affordable(&prune::MORE)),
+        (Some(_), true) => (affordable(&prune::MORE).0, affordable(&prune::MORE_CORRECTED)),
+    };
+    let pruned = |fit: &mut RrFit, tolerance: f64| {
         let RrFit { palette, weights, reduction, .. } = fit;
         prune::prune(training, palette, weights, &keys.gradients, reduction, tolerance)
     };
-    pruned(&mut fit);
+    let whole = fit.reduction.clone();
+    pruned(&mut fit, first);
     let mut choice = None;
     if let Some(refinement) = params.refine.as_ref().filter(|_| fit.palette.proxies > 0) {
         let made = ridge.unwrap_or_else(|| choose_ridge(training, params, prepared, &fit, &keys, refinement));
         choice = Some(made);
+        fit.reduction = whole;
+        pruned(&mut fit, last);
         let refinement = RefineParams { ridge: Some(made.ridge), ..refinement.clone() };
         report.found("refinement's ridge", made.ridge);
         if made.stacked {
@@ -331,7 +341,7 @@ fn fit_size(
             if round > 0 {
                 let near_rigid = &prepared.near_rigid;
                 fit.reduction = reduce::reduce(training, &fit.palette, &fit.weights, &keys.blends, skin, near_rigid);
-                pruned(&mut fit);
+                pruned(&mut fit, last);
             }
             let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
             let weights = &training.pose_weights;
@@ -351,6 +361,10 @@ fn fit_size(
             let left_out = made.stacked.then(|| stack.left_out(&every)).flatten();
             let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
             fit.weights = weights::solve_weights(training, &fit.palette.candidates, &transforms, params.influences);
+            if round + 1 == REFINE_ROUNDS {
+                let limits = thin::Limits::unseen(fit.error(training), made.squared_error);
+                fit.weights = thin::thin(training, &transforms, fit.weights, params.influences, limits);
+            }
             progress.step();
         }
     }

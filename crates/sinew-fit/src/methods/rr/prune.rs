@@ -34,16 +34,20 @@ pub struct PruneReport {
 const AFFORDABLE: f64 = 0.15;
 /// What the tolerance is multiplied by, one after the other, while they cost more. Four times as much leaves out a third to
 /// a half of the blocks; past sixteen times the error begins to grow.
-const MORE: [f64; 2] = [4.0, 16.0];
+pub const MORE: [f64; 2] = [4.0, 16.0];
+/// The same where a correction follows: it makes up for what these blocks did, and foresees it better from other poses.
+pub const MORE_CORRECTED: [f64; 3] = [4.0, 16.0, 64.0];
+/// Blocks that are always affordable: they take a fifth of a microsecond.
+const CHEAP: f64 = 300.0;
 
-/// The least tolerance, `tolerance` or [`MORE`] times that, whose c₁ and c₂ are affordable (or the last), and what [`prune`]
-/// leaves with it. `gradients` (N)(P). Without a refinement that makes up for it (`refined`), `tolerance` itself.
+/// The least tolerance, `tolerance` or a multiple of it out of `more`, whose c₁ and c₂ are affordable (or the last), and
+/// what [`prune`] leaves with it. `gradients` (N)(P).
 pub fn affordable(
     training: &Training,
     fit: &RrFit,
     gradients: &[Vec<DMat3>],
     tolerance: f64,
-    refined: bool,
+    more: &[f64],
 ) -> (f64, PruneReport) {
     let RrFit { palette, weights, reduction, .. } = fit;
     let tried = |tolerance: f64| {
@@ -52,10 +56,10 @@ pub fn affordable(
     };
     // Twelve multiply-adds an influence; some 42 a block of 4×3 or 4×4.
     let influences: usize = weights.vertices.iter().map(Vec::len).sum();
-    let budget = AFFORDABLE * (12 * influences) as f64 / 42.0;
+    let budget = (AFFORDABLE * (12 * influences) as f64 / 42.0).max(CHEAP);
     let mut least = tried(tolerance);
-    for more in MORE {
-        if refined && least.1.kept as f64 > budget {
+    for more in more {
+        if least.1.kept as f64 > budget {
             least = tried(more * tolerance);
         }
     }

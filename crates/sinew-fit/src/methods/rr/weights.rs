@@ -18,7 +18,7 @@ use crate::solve::simplex;
 use sinew_linalg::Cholesky;
 
 /// Weights below this are dropped, as in linear blend skinning.
-const SMALLEST_WEIGHT: f64 = 1e-3;
+pub(super) const SMALLEST_WEIGHT: f64 = 1e-3;
 
 /// A ridge on the weights, relative to the candidates' mean error: candidates that draw a vertex equally well share it,
 /// and which of them does must not hang on the last bit.
@@ -181,7 +181,12 @@ pub(super) fn solve_vertex(
 }
 
 /// `G_ij = Σ_e a_e r_i^e · r_j^e`, `r_i^e = T_i^e v̂ − y_v^e`, over the candidates of vertex `v`, (n, n).
-fn residual_gram(training: &Training, candidates: &[usize], proxies: &[Vec<DAffine3>], v: usize) -> Vec<f64> {
+pub(super) fn residual_gram(
+    training: &Training,
+    candidates: &[usize],
+    proxies: &[Vec<DAffine3>],
+    v: usize,
+) -> Vec<f64> {
     let n = candidates.len();
     let mut gram = vec![0.0; n * n];
     let mut residuals = vec![DVec3::ZERO; n];
