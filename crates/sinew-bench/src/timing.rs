@@ -1,6 +1,7 @@
 //! Times that mean something on a machine that others use too.
 //!
-//! Contestants run in turn, a short burst each, round after round, so that whatever disturbs the machine disturbs all
+//! Contestants run in turn, a short burst each, round after round and every other round backwards (who runs after whom must
+//! not tell), so that whatever disturbs the machine disturbs all
 //! of them alike; ratios are taken between bursts of the same round, and a burst counts by its lower quartile, which a
 //! lost time slice does not move even if the burst has few calls. The best burst says what the code can do, the median of all calls what it did.
 
@@ -44,8 +45,10 @@ pub fn race(effort: Effort, contestants: &mut [&mut dyn FnMut()]) -> Vec<Times> 
     for contestant in contestants.iter_mut() {
         contestant(); // warm caches and page tables
     }
-    for _ in 0..effort.rounds {
-        for (c, contestant) in contestants.iter_mut().enumerate() {
+    for round in 0..effort.rounds {
+        for turn in 0..contestants.len() {
+            let c = if round % 2 == 0 { turn } else { contestants.len() - 1 - turn };
+            let contestant = &mut contestants[c];
             contestant(); // the one before has cooled the caches
             let start = Instant::now();
             let mut last = start;

@@ -232,7 +232,12 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (skin, Deformer::FullGradients(to_model::linear_gradients(&fit)))
         }
     };
-    report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));
+    match &deformer {
+        Deformer::RotationalRegression(d) => {
+            report.found("palette entries a vertex (mean)", format!("{:.2}", d.skin.mean_count()));
+        }
+        _ => report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count())),
+    }
     let model = to_model::model(training, &skin, deformer, method.name())?;
     let fitted = Fitted { model, report };
     match method {

@@ -49,6 +49,13 @@ impl Skin {
         self.joints.len() / self.width.max(1)
     }
 
+    /// The mean number of pairs a vertex that count.
+    #[must_use]
+    pub fn mean_count(&self) -> f64 {
+        let count = self.weights.iter().filter(|&&weight| weight != 0.0).count();
+        count as f64 / self.vertex_count().max(1) as f64
+    }
+
     /// Refuses weights that do not fit `vertices` and `joints`; `name` stands in the error.
     pub fn check(&self, name: &str, vertices: usize, joints: usize) -> Result<(), ModelError> {
         for (part, len) in [("joints", self.joints.len()), ("weights", self.weights.len())] {

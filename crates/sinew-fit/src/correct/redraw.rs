@@ -67,6 +67,9 @@ pub fn fit(
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
     let best = better.as_ref().unwrap_or(&first);
     let Turn { model, fit, notes } = thinned(training, best, params, &first, report.left_out_corrected)?;
+    if let Deformer::RotationalRegression(d) = &model.deformer {
+        report.found("palette entries a vertex, corrected (mean)", format!("{:.2}", d.skin.mean_count()));
+    }
     report.findings.extend(notes.findings);
     report.warnings.extend(notes.warnings);
     Ok((model, fit.correction))
