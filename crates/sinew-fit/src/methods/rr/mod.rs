@@ -38,6 +38,7 @@ use crate::{FitError, FitReport, Progress, Training};
 use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
 use predictor::{Predictor, PredictorForm, PredictorParams};
+use prune::MadeUpBy;
 use reduce::Reduction;
 use refine::{Quadratic, RefineParams};
 use stack::Stack;
@@ -312,13 +313,13 @@ fn fit_size(
     progress.stage("predictors", 0);
     let (mut fit, keys) = unrefined(training, skin, params, prepared, drawing);
     let moved = params.prune * (fit.error(training) / (training.pose_count() * training.vertex_count()) as f64).sqrt();
-    let affordable = |more: &[f64]| prune::affordable(training, &fit, &keys.gradients, moved, more);
-    // The refinement's ridge is chosen before those blocks go that a correction makes up for: left-out poses miss them.
-    let (first, (last, blocks)) = match (&params.refine, params.to_be_corrected) {
-        (None, _) => (moved, affordable(&[])),
-        (Some(_), false) => (affordable(&prune::MORE).0, affordable(&prune::MORE)),
-        (Some(_), true) => (affordable(&prune::MORE).0, affordable(&prune::MORE_CORRECTED)),
-    };
+    let affordable = |by: MadeUpBy| prune::affordable(training, &fit, &keys.gradients, moved, by);
+    let by = if params.refine.is_some() { MadeUpBy::Refinement } else { MadeUpBy::Nothing };
+    let (first, mut blocks) = affordable(by);
+    let mut last = first;
+    if params.to_be_corrected && params.refine.is_some() {
+        (last, blocks) = affordable(MadeUpBy::Correction);
+    }
     let pruned = |fit: &mut RrFit, tolerance: f64| {
         let RrFit { palette, weights, reduction, .. } = fit;
         prune::prune(training, palette, weights, &keys.gradients, reduction, tolerance)
@@ -329,6 +330,7 @@ fn fit_size(
     if let Some(refinement) = params.refine.as_ref().filter(|_| fit.palette.proxies > 0) {
         let made = ridge.unwrap_or_else(|| choose_ridge(training, params, prepared, &fit, &keys, refinement));
         choice = Some(made);
+        // Now those blocks go too that a correction makes up for; the ridge's left-out poses would miss them.
         fit.reduction = whole;
         pruned(&mut fit, last);
         let refinement = RefineParams { ridge: Some(made.ridge), ..refinement.clone() };

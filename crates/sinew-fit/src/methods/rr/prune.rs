@@ -30,33 +30,49 @@ pub struct PruneReport {
 }
 
 /// How much of plain skinning's multiply-adds those of c₁ and c₂ may be: rotational regression is to cost at most 1.15
-/// times plain skinning.
+/// times plain skinning. Half as much where a correction follows and costs something too.
 const AFFORDABLE: f64 = 0.15;
 /// What the tolerance is multiplied by, one after the other, while they cost more. Four times as much leaves out a third to
 /// a half of the blocks; past sixteen times the error begins to grow.
-pub const MORE: [f64; 2] = [4.0, 16.0];
+const MORE: [f64; 2] = [4.0, 16.0];
 /// The same where a correction follows: it makes up for what these blocks did, and foresees it better from other poses.
-pub const MORE_CORRECTED: [f64; 3] = [4.0, 16.0, 64.0];
-/// Blocks that are always affordable: they take a fifth of a microsecond.
+const MORE_CORRECTED: [f64; 3] = [4.0, 16.0, 64.0];
+/// Blocks that are always affordable: they take a quarter of a microsecond.
 const CHEAP: f64 = 300.0;
 
-/// The least tolerance, `tolerance` or a multiple of it out of `more`, whose c₁ and c₂ are affordable (or the last), and
-/// what [`prune`] leaves with it. `gradients` (N)(P).
+/// What makes up for blocks that are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeUpBy {
+    /// Nothing: the thesis's form.
+    Nothing,
+    /// The end-to-end refinement.
+    Refinement,
+    /// The refinement, and a correction after it.
+    Correction,
+}
+
+/// The least tolerance, `tolerance` or a multiple of it as far as that is made up for, whose c₁ and c₂ are affordable (or
+/// the last), and what [`prune`] leaves with it. `gradients` (N)(P).
 pub fn affordable(
     training: &Training,
     fit: &RrFit,
     gradients: &[Vec<DMat3>],
     tolerance: f64,
-    more: &[f64],
+    by: MadeUpBy,
 ) -> (f64, PruneReport) {
     let RrFit { palette, weights, reduction, .. } = fit;
     let tried = |tolerance: f64| {
         let mut reduction = reduction.clone();
         (tolerance, prune(training, palette, weights, gradients, &mut reduction, tolerance))
     };
+    let (share, more): (f64, &[f64]) = match by {
+        MadeUpBy::Nothing => (AFFORDABLE, &[]),
+        MadeUpBy::Refinement => (AFFORDABLE, &MORE),
+        MadeUpBy::Correction => (AFFORDABLE / 2.0, &MORE_CORRECTED),
+    };
     // Twelve multiply-adds an influence; some 42 a block of 4×3 or 4×4.
     let influences: usize = weights.vertices.iter().map(Vec::len).sum();
-    let budget = (AFFORDABLE * (12 * influences) as f64 / 42.0).max(CHEAP);
+    let budget = (share * (12 * influences) as f64 / 42.0).max(CHEAP);
     let mut least = tried(tolerance);
     for more in more {
         if least.1.kept as f64 > budget {

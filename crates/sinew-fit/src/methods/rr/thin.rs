@@ -29,7 +29,7 @@ const STEP: f64 = 0.01;
 type Pairs = Vec<(usize, f64)>;
 
 /// What plain rotational regression may lose, of the squared error to expect on unseen poses: nothing that shows.
-const HARDLY: f64 = 1e-3;
+const HARDLY: f64 = 1e-4;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
