@@ -35,7 +35,7 @@ const FORESEEABLE: f64 = 1.5;
 const SHOWS_LITTLE: f64 = 0.03;
 
 /// How much longer an operation of the correction takes than one of drawing: short loops over scattered data (measured).
-const COSTLIER: usize = 2;
+const COSTLIER: usize = 3;
 
 /// A model, its correction, and the words for the report.
 struct Turn {
