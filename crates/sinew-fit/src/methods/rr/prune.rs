@@ -37,8 +37,8 @@ const AFFORDABLE: f64 = 0.15;
 const MORE: [f64; 2] = [4.0, 16.0];
 /// The same where a correction follows: it makes up for what these blocks did, and foresees it better from other poses.
 const MORE_CORRECTED: [f64; 3] = [4.0, 16.0, 64.0];
-/// Blocks that are always affordable: they take a quarter of a microsecond.
-const CHEAP: f64 = 300.0;
+/// Blocks that are always affordable: they take a third of a microsecond.
+const CHEAP: f64 = 400.0;
 
 /// What makes up for blocks that are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
