@@ -19,7 +19,6 @@ use super::CorrectionParams;
 use super::proxies::{self, ProxyFit, Regressions};
 use crate::cross_validation::squared_error;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::describe::expected_error;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, FitReport, Training, predict, to_model};
@@ -31,7 +30,7 @@ pub const TURNS: usize = 5;
 /// growth is none: it counts the changes of all proxies of a vertex, which show less the more they share it.
 const FORESEEABLE: f64 = 1.5;
 
-/// What thinning may lose of the squared error to expect on unseen poses: one and a half percent of the error.
+/// What thinning may lose of the squared error that is there ([`thin::shown`]): one and a half percent of the error.
 const SHOWS_LITTLE: f64 = 0.03;
 
 /// How much longer an operation of the correction takes than one of drawing: short loops over scattered data (measured).
@@ -97,8 +96,7 @@ fn thinned(
     first: &Turn,
     left_out: Option<f64>,
 ) -> Result<Turn, FitError> {
-    let error = training_error(training, turn)?;
-    let loss = SHOWS_LITTLE * left_out.map_or(error, |left_out| expected_error(error, left_out));
+    let loss = SHOWS_LITTLE * thin::shown(training_error(training, turn)?, left_out);
     let correction = Correction::Proxies(turn.fit.correction.clone()).cost().flops as usize;
     let visits = thin::visits(&first.weights()).saturating_sub((COSTLIER * correction / 2) / thin::VISIT);
     let limits = thin::Limits { loss, visits };

@@ -318,7 +318,10 @@ fn fit_size(
     let (first, mut blocks) = affordable(by);
     let mut last = first;
     if params.to_be_corrected && params.refine.is_some() {
-        (last, blocks) = affordable(MadeUpBy::Correction);
+        let more = affordable(MadeUpBy::Correction);
+        if prune::worthwhile(blocks, more.1) {
+            (last, blocks) = more;
+        }
     }
     let pruned = |fit: &mut RrFit, tolerance: f64| {
         let RrFit { palette, weights, reduction, .. } = fit;

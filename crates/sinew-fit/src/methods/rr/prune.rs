@@ -82,6 +82,13 @@ pub fn affordable(
     least
 }
 
+/// Whether a correction should make up for so many more blocks: if a third of them go at least. Beyond the trained ranges, where
+/// nothing is corrected, they held the proxies together.
+#[must_use]
+pub fn worthwhile(before: PruneReport, after: PruneReport) -> bool {
+    3 * after.kept <= 2 * before.kept
+}
+
 /// Leaves blocks out of `reduction`, moving no proxy's vertices by more than `tolerance` metres rms. `gradients` (N)(P).
 pub fn prune(
     training: &Training,

@@ -12,7 +12,6 @@
 use glam::DAffine3;
 use rayon::prelude::*;
 
-use super::describe::expected_error;
 use super::weights::{SMALLEST_WEIGHT, residual_gram};
 use crate::Training;
 use crate::methods::ssd::SparseWeights;
@@ -28,7 +27,7 @@ const STEP: f64 = 0.01;
 /// A vertex's (entry, weight) pairs.
 type Pairs = Vec<(usize, f64)>;
 
-/// What plain rotational regression may lose, of the squared error to expect on unseen poses: nothing that shows.
+/// What plain rotational regression may lose, of the squared error that is there ([`shown`]): nothing that shows.
 const HARDLY: f64 = 1e-4;
 
 /// When to stop.
@@ -44,8 +43,15 @@ impl Limits {
     /// What may go without showing, from the squared errors on training poses and on left-out ones.
     #[must_use]
     pub fn unseen(training: f64, left_out: Option<f64>) -> Self {
-        Self { loss: HARDLY * left_out.map_or(training, |left_out| expected_error(training, left_out)), visits: 0 }
+        Self { loss: HARDLY * shown(training, left_out), visits: 0 }
     }
+}
+
+/// The squared error beside which a loss shows or does not: halfway, in root mean squares, from the poses of the fit to
+/// left-out ones, if some were.
+#[must_use]
+pub fn shown(training: f64, left_out: Option<f64>) -> f64 {
+    left_out.map_or(training, |left_out| training.sqrt().midpoint(left_out.sqrt()).powi(2))
 }
 
 /// Takes entries from `weights` within `limits`. `proxies` (N)(P) are the proxies' transforms, and a vertex keeps at most
