@@ -100,7 +100,7 @@ fn reported(fitted: &Fitted, name: &str) -> f64 {
 
 #[test]
 fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_poses() {
-    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.0, 9.0), ("human.npz", 80, 14.0, 13.0)] {
+    for (file, proxies, by_proxies, by_vertices) in [("muscle_arm.npz", 40, 9.0, 10.0), ("human.npz", 80, 14.0, 15.5)] {
         let Some(examples) = shared(file) else { continue };
         let (by_vertex, vertices) = tested(&examples, &rr(Some(proxies), Some(Place::Vertices)));
         assert!(vertices <= by_vertices, "{file}: {vertices:.2} % with vertices corrected");

@@ -35,8 +35,6 @@ const AFFORDABLE: f64 = 0.15;
 /// What the tolerance is multiplied by, one after the other, while they cost more. Four times as much leaves out a third to
 /// a half of the blocks; past sixteen times the error begins to grow.
 const MORE: [f64; 2] = [4.0, 16.0];
-/// The same where a correction follows: it makes up for what these blocks did, and foresees it better from other poses.
-const MORE_CORRECTED: [f64; 3] = [4.0, 16.0, 64.0];
 /// Blocks that are always affordable: they take a third of a microsecond.
 const CHEAP: f64 = 400.0;
 
@@ -68,7 +66,7 @@ pub fn affordable(
     let (share, more): (f64, &[f64]) = match by {
         MadeUpBy::Nothing => (AFFORDABLE, &[]),
         MadeUpBy::Refinement => (AFFORDABLE, &MORE),
-        MadeUpBy::Correction => (AFFORDABLE / 2.0, &MORE_CORRECTED),
+        MadeUpBy::Correction => (AFFORDABLE / 2.0, &MORE),
     };
     // Twelve multiply-adds an influence; some 42 a block of 4×3 or 4×4.
     let influences: usize = weights.vertices.iter().map(Vec::len).sum();
