@@ -56,13 +56,15 @@ Tried on the residuals of fitted models (two real characters, judged on their te
 - a region's own joint always in its kernel, or the nearest joints to begin with: no gain;
 - changes in the frame of the proxy bone as predicted instead of its bone's: no gain;
 - kernels of six other shapes, products over all subsets of joints: no gain;
-- all regions' coefficients in one solve for the error at the vertices: no gain.
+- all regions' coefficients in one solve for the error at the vertices: no gain;
+- leaving out more blocks of c₁ and c₂ before a correction (four times the tolerance): less error on both characters and on most
+  other splits of their frames, but at twice the trained ranges vertices stick out of the arm.
 
 Tried for the refinement's ridge under a correction, instead of nearness to the training poses:
 
 - one standard error over the left-out poses: on `shoulder` and `creature` nearly every left-out pose speaks for a stronger
   ridge, beyond doubt and wrongly, on an arm only just and rightly;
-- the error halfway between training and left-out poses, as it is told to users: refuses the stronger ridge on `shoulder`, but
+- the error halfway between training and left-out poses: refuses the stronger ridge on `shoulder`, but
   also on an arm where it is right, and does not decide on `creature`. Left-out errors of a few far poses are two to four
   times those of the test frames, so that small differences between them say little.
 ";

@@ -68,10 +68,10 @@ pub fn fit(
     };
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
     let best = better.as_ref().unwrap_or(&first);
-    let Turn { model, fit, notes } = thinned(training, best, params, &first, report.left_out_corrected)?;
-    if let Deformer::RotationalRegression(d) = &model.deformer {
-        report.found("palette entries a vertex, corrected (mean)", format!("{:.2}", d.skin.mean_count()));
-    }
+    let thinned = thinned(training, best, params, &first, report.left_out_corrected)?;
+    let entries = thinned.deformer().skin.mean_count();
+    report.found("palette entries a vertex, corrected (mean)", format!("{entries:.2}"));
+    let Turn { model, fit, notes } = thinned;
     report.findings.extend(notes.findings);
     report.warnings.extend(notes.warnings);
     Ok((model, fit.correction))

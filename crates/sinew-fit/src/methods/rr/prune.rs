@@ -80,8 +80,8 @@ pub fn affordable(
     least
 }
 
-/// Whether a correction should make up for so many more blocks: if a third of them go at least. Beyond the trained ranges, where
-/// nothing is corrected, they held the proxies together.
+/// Whether a correction should make up for so many more blocks: if a third of them go at least. They hold the proxies
+/// together beyond the trained ranges, where the correction no longer follows the pose.
 #[must_use]
 pub fn worthwhile(before: PruneReport, after: PruneReport) -> bool {
     3 * after.kept <= 2 * before.kept

@@ -48,7 +48,8 @@ impl Limits {
 }
 
 /// The squared error beside which a loss shows or does not: halfway, in root mean squares, from the poses of the fit to
-/// left-out ones, if some were.
+/// left-out ones, if some were. Not the error to expect, which nears nil with that of the poses of the fit: nothing could
+/// then leave a model that meets them.
 #[must_use]
 pub fn shown(training: f64, left_out: Option<f64>) -> f64 {
     left_out.map_or(training, |left_out| training.sqrt().midpoint(left_out.sqrt()).powi(2))
@@ -67,7 +68,7 @@ pub fn thin(
     let mut weights = weights;
     for _ in 0..ROUNDS {
         let registers = registers(&weights);
-        let visited: usize = registers.iter().map(|vertices| entries(&weights, vertices).len()).sum();
+        let visited = visits_of(&registers, &weights);
         let steps = |room: &mut Workspace, vertices: &Vec<usize>| {
             Register::new(training, proxies, &weights, vertices, influences).steps(STEP * limits.loss, room)
         };
@@ -87,7 +88,11 @@ pub const VISIT: usize = 96;
 /// How many entries all registers visit together.
 #[must_use]
 pub fn visits(weights: &SparseWeights) -> usize {
-    registers(weights).iter().map(|vertices| entries(weights, vertices).len()).sum()
+    visits_of(&registers(weights), weights)
+}
+
+fn visits_of(registers: &[Vec<usize>], weights: &SparseWeights) -> usize {
+    registers.iter().map(|vertices| entries(weights, vertices).len()).sum()
 }
 
 /// Vertices that are posed together.
