@@ -54,6 +54,11 @@ Tried on the residuals of fitted models (two real characters, judged on their te
 - weighing left-out poses by how near the others are: the same choices;
 - the mean of all kernels, weighted by how little the poses surprise them, instead of the best one: no gain;
 - a region's own joint always in its kernel, or the nearest joints to begin with: no gain;
+- the swing and the twist of a joint about its bone as drivers of their own, taken freely or in place of the whole rotation: no
+  gain over rotational regression. A hinge's parts are its one angle again, measured otherwise: some splits of an arm
+  better, its own split clearly worse; where joints turn about several axes, on a body and on `creature`, the same error.
+  Over linear blend skinning a planted bulge that follows the twist alone is found, and unseen poses gain much; but one that follows
+  the swing comes out worse, though left-out poses speak for the part, and so does `shoulder`;
 - changes in the frame of the proxy bone as predicted instead of its bone's: no gain;
 - kernels of six other shapes, products over all subsets of joints: no gain;
 - all regions' coefficients in one solve for the error at the vertices: no gain;
