@@ -12,11 +12,12 @@ use crate::kernel::blend::{self, BlendSkin};
 use crate::kernel::dual::Dual;
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
+use crate::kernel::points_normals::{PointsAndNormals, TurningPoints};
 use crate::kernel::regress::Regression;
 use crate::kernel::{Discard, Matrix, Put, Scatter};
 use crate::plan::{Palette, Plan};
 use crate::posed::nearest_rotation;
-use crate::{Correction, Deformer, Model, PosedSkeleton};
+use crate::{Correction, Deformer, Model, PosedSkeleton, Skin};
 
 /// What an evaluator is prepared for.
 #[derive(Debug, Clone, Copy)]
@@ -81,12 +82,18 @@ struct Room {
 #[derive(Clone)]
 struct Normals {
     ring: OneRing,
-    /// The skin whose matrices turn the rest normals.
-    skin: Arc<BlendSkin>,
-    /// The palette spread for the skin's kernel.
-    spread: Vec<blend::Spread>,
-    /// Whether that skin also gives the positions.
-    skin_poses: bool,
+    turning: Turning,
+}
+
+/// What turns the rest normals.
+#[derive(Clone)]
+enum Turning {
+    /// A skin's matrices; with room for the palette spread for its kernel. It also gives the positions.
+    Skin(Arc<BlendSkin>, Vec<blend::Spread>),
+    /// The matrices of a skin that does not give the positions.
+    OtherSkin(Arc<BlendSkin>, Vec<blend::Spread>),
+    /// Animation space's own matrices, with the positions.
+    Points(Arc<TurningPoints>),
 }
 
 impl<'model> Evaluator<'model> {
@@ -255,15 +262,15 @@ impl<'model> Evaluator<'model> {
     ) {
         assert_eq!(normals.len(), self.model.character.vertex_count(), "one normal a vertex");
         let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
-        if prepared.skin_poses {
+        if matches!(prepared.turning, Turning::OtherSkin(..)) {
+            self.positions(pose, positions);
+            self.posed.world_palette(pose, &mut self.matrices);
+            self.run_normals(Discard, normals);
+        } else {
             assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
             self.prepare(pose);
             self.run_normals(Scatter(positions), normals);
             self.correct(positions);
-        } else {
-            self.positions(pose, positions);
-            self.posed.world_palette(pose, &mut self.matrices);
-            self.run_normals(Discard, normals);
         }
     }
 
@@ -379,9 +386,16 @@ impl<'model> Evaluator<'model> {
 
     fn run_normals(&mut self, put: impl Put, normals: &mut [[f32; 3]]) {
         let Self { normals: prepared, matrices: palette, options, .. } = self;
-        let Some(Normals { skin, spread, .. }) = prepared else { return };
         let put_normal = Scatter(normals);
-        options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
+        match prepared.as_mut().map(|prepared| &mut prepared.turning) {
+            Some(Turning::Skin(skin, spread) | Turning::OtherSkin(skin, spread)) => {
+                options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
+            }
+            Some(Turning::Points(skin)) => {
+                options.instructions.run(PointsAndNormals { skin, palette, put, put_normal });
+            }
+            None => {}
+        }
     }
 }
 
@@ -391,9 +405,23 @@ impl Normals {
         let mut ring = OneRing::new(character.vertex_count(), &character.triangles);
         let mut rest = vec![[0.0; 3]; character.vertex_count()];
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
-        let own = model.deformer.palette_skin(character);
-        let skin = BlendSkin::new(own.unwrap_or(&character.skin), &character.rest_positions, &rest);
-        Self { ring, spread: skin.room(), skin: Arc::new(skin), skin_poses: own.is_some() }
+        let blend = |skin: &Skin| {
+            let skin = BlendSkin::new(skin, &character.rest_positions, &rest);
+            let room = skin.room();
+            (Arc::new(skin), room)
+        };
+        let turning = match (&model.deformer, model.deformer.palette_skin(character)) {
+            (_, Some(own)) => {
+                let (skin, room) = blend(own);
+                Turning::Skin(skin, room)
+            }
+            (Deformer::AnimationSpace(d), _) => Turning::Points(Arc::new(TurningPoints::new(d, &rest))),
+            _ => {
+                let (skin, room) = blend(&character.skin);
+                Turning::OtherSkin(skin, room)
+            }
+        };
+        Self { ring, turning }
     }
 }
 

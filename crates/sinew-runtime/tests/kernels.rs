@@ -359,6 +359,9 @@ fn normals_are_of_length_one_or_nil_and_never_nan() {
     }
 }
 
+/// A model and its weights, (joint, weight) pairs of every vertex.
+type Weighted = (Model, Vec<Vec<(usize, f32)>>);
+
 #[test]
 fn palette_normals_are_the_rest_normals_turned_by_the_blended_matrix() {
     for vertices in [1, 7, 8, 9, 61] {
@@ -366,25 +369,42 @@ fn palette_normals_are_the_rest_normals_turned_by_the_blended_matrix() {
         let character = character(&mut numbers, &Size { vertices, joints: 5, influences: 3 });
         let pose = pose(&mut numbers, &character);
         let rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest).collect();
-        let model = Model::new(character, Deformer::LinearBlend(LinearBlend), Metadata::default()).unwrap();
-        for instructions in [Instructions::Portable, Instructions::detect()] {
-            let mut options = Options { normals: true, ..Options::default() };
-            options.instructions = instructions;
-            let mut evaluator = Evaluator::with(&model, options);
-            let [mut out, mut rest_normals, mut normals] = [(); 3].map(|()| vec![[f32::NAN; 3]; vertices]);
-            evaluator.positions_and_normals(&rest, &mut out, &mut rest_normals);
-            evaluator.positions_and_palette_normals(&pose, &mut out, &mut normals);
-            for v in 0..vertices {
-                let turned = |(joint, weight): (usize, f32)| {
-                    let matrix = (pose[joint] * rest[joint].inverse()).matrix3;
-                    weight * (matrix * Vec3::from_array(rest_normals[v]))
-                };
-                let expected = model.character.skin.vertex(v).map(turned).sum::<Vec3>();
-                let found = Vec3::from_array(normals[v]);
-                // 3.7e-4 along the normal from the estimate of 1/√; what f32 adds grows where the blend nearly cancels.
-                let tolerance = 4e-4 + 1e-5 / expected.length().max(1e-3);
-                assert!(found.distance(expected.normalize_or_zero()) < tolerance, "vertex {v}: {found} and {expected}");
-            }
+        // Animation space has weights of its own, the last components: here some of the first joint's goes to the second.
+        let mut points = AnimationSpace::from_linear_blend(&character);
+        for row in points.coordinates.chunks_exact_mut(points.width) {
+            let some = 0.3 * numbers.next();
+            row[0][3] -= some;
+            row[1][3] += some;
+        }
+        let skin = (0..vertices).map(|v| character.skin.vertex(v).collect()).collect();
+        let own = (0..vertices).map(|v| points.vertex(v).map(|(joint, p)| (joint, p[3])).collect()).collect();
+        let model = |deformer| Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        check_palette_normals(&rest, &pose, &(model(Deformer::LinearBlend(LinearBlend)), skin));
+        check_palette_normals(&rest, &pose, &(model(Deformer::AnimationSpace(points)), own));
+    }
+}
+
+fn check_palette_normals(rest: &[Affine3A], pose: &[Affine3A], (model, weights): &Weighted) {
+    for instructions in [Instructions::Plain, Instructions::Portable, Instructions::detect()] {
+        let mut options = Options { normals: true, ..Options::default() };
+        options.instructions = instructions;
+        let mut evaluator = Evaluator::with(model, options);
+        let [mut out, mut rest_normals, mut normals] = [(); 3].map(|()| vec![[f32::NAN; 3]; weights.len()]);
+        // Of the character's rest mesh, which need not be the method's own in the rest pose.
+        let skin = Model { deformer: Deformer::LinearBlend(LinearBlend), ..model.clone() };
+        Evaluator::with(&skin, options).positions_and_normals(rest, &mut out, &mut rest_normals);
+        evaluator.positions_and_palette_normals(pose, &mut out, &mut normals);
+        for (v, weights) in weights.iter().enumerate() {
+            let turned = |&(joint, weight): &(usize, f32)| {
+                let matrix = (pose[joint] * rest[joint].inverse()).matrix3;
+                weight * (matrix * Vec3::from_array(rest_normals[v]))
+            };
+            let expected = weights.iter().map(turned).sum::<Vec3>();
+            let found = Vec3::from_array(normals[v]);
+            // 3.7e-4 along the normal from the estimate of 1/√; what f32 adds grows where the blend nearly cancels.
+            let tolerance = 4e-4 + 1e-5 / expected.length().max(1e-3);
+            let what = format!("{}, vertex {v}", model.deformer.kind());
+            assert!(found.distance(expected.normalize_or_zero()) < tolerance, "{what}: {found} and {expected}");
         }
     }
 }

@@ -93,23 +93,24 @@ impl<P: Put, N: Put> PositionsAndNormals<'_, P, N> {
         let rest = skin.rest[blocks.clone()].iter().zip(&skin.normals[blocks.clone()]);
         // A block's normals are made unit after the next block's matrices are blended: the long chain of operations then
         // finds its input ready, and nothing behind it waits.
-        let mut turned: Option<(&Eight, [L::V; 3])> = None;
+        let mut last: Option<(&Eight, [L::V; 3])> = None;
         for (([eight], slots), ([rest], [normal])) in skin.blocks.iter(blocks).zip(rest) {
             let m = blended(s, skin, palette, slots);
-            if let Some((eight, normal)) = turned {
+            if let Some((eight, normal)) = last {
                 put::<IN_A_ROW, L>(s, &mut self.put_normal, eight, unit(s, normal));
             }
             put::<IN_A_ROW, L>(s, &mut self.put, eight, transform(s, &m, rest));
-            turned = Some((eight, rotate(s, &m, normal)));
+            let [a, b, c, _, d, e, f, _, g, h, i, _] = m;
+            last = Some((eight, turned(s, &[[a, b, c], [d, e, f], [g, h, i]], normal)));
         }
-        if let Some((eight, normal)) = turned {
+        if let Some((eight, normal)) = last {
             put::<IN_A_ROW, L>(s, &mut self.put_normal, eight, unit(s, normal));
         }
     }
 }
 
 #[inline(always)]
-fn put<const IN_A_ROW: bool, L: Lanes>(s: L, to: &mut impl Put, eight: &Eight, rows: [L::V; 3]) {
+pub(super) fn put<const IN_A_ROW: bool, L: Lanes>(s: L, to: &mut impl Put, eight: &Eight, rows: [L::V; 3]) {
     if IN_A_ROW { to.put_row(s, eight, rows) } else { to.put_scattered(s, eight, rows) }
 }
 
@@ -138,14 +139,14 @@ fn transform<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
     out
 }
 
-/// `M n̂` without the translation.
+/// `M n̂`.
 #[inline(always)]
-fn rotate<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
+pub(super) fn turned<L: Lanes>(s: L, m: &[[L::V; 3]; 3], rest: &[Row; 3]) -> [L::V; 3] {
     let [x, y, z] = [s.load(&rest[0]), s.load(&rest[1]), s.load(&rest[2])];
     let mut out = [x; 3];
     for row in 0..3 {
-        out[row] = s.mul(m[4 * row + 2], z);
-        out[row] = s.mul_add(m[4 * row], x, s.mul_add(m[4 * row + 1], y, out[row]));
+        let [a, b, c] = m[row];
+        out[row] = s.mul_add(a, x, s.mul_add(b, y, s.mul(c, z)));
     }
     out
 }
@@ -153,7 +154,7 @@ fn rotate<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
 /// Length one to within 4e-4: the processor's estimate of 1/√ is good enough to shade by, and refining it would cost a
 /// tenth of the kernel. A vector too short to have a direction shrinks to 0.
 #[inline(always)]
-fn unit<L: Lanes>(s: L, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
+pub(super) fn unit<L: Lanes>(s: L, [x, y, z]: [L::V; 3]) -> [L::V; 3] {
     let square = s.mul_add(x, x, s.mul_add(y, y, s.mul_add(z, z, s.splat(TINY))));
     let scale = s.inverse_sqrt_estimate(square);
     [s.mul(x, scale), s.mul(y, scale), s.mul(z, scale)]

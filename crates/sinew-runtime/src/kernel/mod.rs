@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `blend` | linear blend skinning, positions and palette normals |
 //! | `points` | `Σ_b T_b h_b`: linear blend skinning and animation space (4 numbers a joint), multi-weight enveloping (12) |
+//! | `points_normals` | animation space, positions and palette normals |
 //! | `dual` | dual quaternion skinning |
 //! | `regress` | rotational regression, from bones to proxy bones |
 //! | `predict` | its predictors |
@@ -26,6 +27,7 @@ mod hold;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;
 pub(crate) mod points;
+pub(crate) mod points_normals;
 mod predict;
 pub(crate) mod regress;
 mod rotation;
