@@ -37,7 +37,11 @@ fn wide(t: Affine3A) -> DAffine3 {
 }
 
 /// Vertices in the root's frame for poses given by their `T_b` in the root's frame, (J) each.
-fn poses<'a>(model: &Model, training: &Training, transforms: impl Iterator<Item = &'a [DAffine3]>) -> Vec<Vec<DVec3>> {
+pub(crate) fn poses<'a>(
+    model: &Model,
+    training: &Training,
+    transforms: impl Iterator<Item = &'a [DAffine3]>,
+) -> Vec<Vec<DVec3>> {
     let mut evaluator = Evaluator::new(model);
     let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
     transforms

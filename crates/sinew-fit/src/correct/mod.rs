@@ -6,6 +6,7 @@
 //! ridge by predicting each pose from the others ([`select`]), and takes the rest mesh as one more example.
 
 pub mod components;
+pub mod farther;
 pub mod foreseen;
 pub mod kernel;
 pub mod poses;

@@ -5,7 +5,9 @@
 //! in turns, each to what the other leaves:
 //!
 //!   the changes Δ(q) given α ([`proxies`]),
-//!   minimise over α: Σ_e a_e Σ_v ‖y_v^e − Σ_p α_vp (T_p + Δ_p)^e v̂ − Σ_b α_vb T_b^e v̂‖².
+//!   minimise over α: Σ_e a_e Σ_v ‖y_v^e − Σ_p α_vp (T_p + Δ_p)^e v̂ − Σ_b α_vb T_b^e v̂‖²,
+//!
+//! e over the training poses and, with little weight, over some that go farther ([`farther`]).
 //!
 //! A vertex may be drawn by what draws it or a vertex within two edges of it. At last the weights are thinned ([`thin`])
 //! until drawing and correction together cost what drawing cost before, or until it begins to show.
@@ -16,6 +18,7 @@ use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Correction, Deformer, Model};
 
 use super::CorrectionParams;
+use super::farther::Farther;
 use super::proxies::{self, ProxyFit, Regressions};
 use crate::cross_validation::squared_error;
 use crate::geometry::topology::Topology;
@@ -53,11 +56,13 @@ pub fn fit(
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+    let mut farther = Farther::new(training, &first.model.character.skin, &topology);
     let mut last: Option<Turn> = None;
     for _ in 0..params.turns {
         let from = last.as_ref().unwrap_or(&first);
         let candidates = candidates(&from.weights(), &topology);
-        let weights = weights::solve_weights(training, &candidates, &from.transforms(training)?, from.width());
+        let seen = farther.drawn_by(&from.whole()?, &topology);
+        let weights = weights::solve_weights(seen, &candidates, &from.transforms(seen)?, from.width());
         last = Some(from.redrawn(training, &weights, params, &first.fit.regressions)?);
     }
     let better = last.filter(|last| last.fit.left_out <= FORESEEABLE * first.fit.left_out);
@@ -68,7 +73,8 @@ pub fn fit(
     };
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
     let best = better.as_ref().unwrap_or(&first);
-    let thinned = thinned(training, best, params, &first, report.left_out_corrected)?;
+    let seen = farther.drawn_by(&best.whole()?, &topology);
+    let thinned = thinned(training, seen, best, params, &first, report.left_out_corrected)?;
     let entries = thinned.deformer().skin.mean_count();
     report.found("palette entries a vertex, corrected (mean)", format!("{entries:.2}"));
     let Turn { model, fit, notes } = thinned;
@@ -88,9 +94,11 @@ fn corrected(
     Ok(Turn { model, fit, notes })
 }
 
-/// `turn` with so few weights that it costs no more than the `first` without its correction, if that can be had.
+/// `turn` with so few weights that it costs no more than the `first` without its correction, if that can be had. Weights are
+/// fitted to the poses that are `seen`.
 fn thinned(
     training: &Training,
+    seen: &Training,
     turn: &Turn,
     params: &CorrectionParams,
     first: &Turn,
@@ -100,7 +108,7 @@ fn thinned(
     let correction = Correction::Proxies(turn.fit.correction.clone()).cost().flops as usize;
     let visits = thin::visits(&first.weights()).saturating_sub((COSTLIER * correction / 2) / thin::VISIT);
     let limits = thin::Limits { loss, visits };
-    let weights = thin::thin(training, &turn.transforms(training)?, turn.weights(), turn.width(), limits);
+    let weights = thin::thin(seen, &turn.transforms(seen)?, turn.weights(), turn.width(), limits);
     turn.redrawn(training, &weights, params, &first.fit.regressions)
 }
 

@@ -33,8 +33,8 @@ pub struct PruneReport {
 /// times plain skinning. Half as much where a correction follows and costs something too.
 const AFFORDABLE: f64 = 0.15;
 /// What the tolerance is multiplied by, one after the other, while they cost more. Four times as much leaves out a third to
-/// a half of the blocks; past sixteen times the error begins to grow.
-const MORE: [f64; 2] = [4.0, 16.0];
+/// a half of the blocks; past sixteen times the error begins to grow, unless a correction follows.
+const MORE: [f64; 3] = [4.0, 16.0, 64.0];
 /// Blocks that are always affordable: they take a third of a microsecond.
 const CHEAP: f64 = 400.0;
 
@@ -65,7 +65,7 @@ pub fn affordable(
     };
     let (share, more): (f64, &[f64]) = match by {
         MadeUpBy::Nothing => (AFFORDABLE, &[]),
-        MadeUpBy::Refinement => (AFFORDABLE, &MORE),
+        MadeUpBy::Refinement => (AFFORDABLE, &MORE[..2]),
         MadeUpBy::Correction => (AFFORDABLE / 2.0, &MORE),
     };
     // Twelve multiply-adds an influence; some 42 a block of 4×3 or 4×4.
