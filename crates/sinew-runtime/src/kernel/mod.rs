@@ -64,6 +64,8 @@ impl Put for Scatter<'_> {
         let first = eight.first as usize;
         self.0[first..first + LANES].copy_from_slice(&lanes.points(rows));
     }
+    // Two stores a vertex. Tried and not faster: one store of four numbers, the next vertex's x kept; (x, y) and (y, z) from
+    // the halves of a register; neighbours written in pairs, whose eights visit more joints.
     #[inline(always)]
     fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
         for (&lane, [x, y, z, _]) in SPREAD.iter().zip(lanes.spread(rows)) {
