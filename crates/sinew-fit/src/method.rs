@@ -184,8 +184,7 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (skin, Deformer::LinearBlend(deform::LinearBlend))
         }
         Method::Corrected(method, params) => {
-            let base = foreseen::fit(training, method, progress)?;
-            let mut fitted = correct(training, base, params, progress)?;
+            let mut fitted = foreseen::fit(training, method, params, progress)?;
             fitted.model.metadata.method = name.into();
             return Ok(fitted);
         }

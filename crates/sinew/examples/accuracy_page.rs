@@ -38,8 +38,10 @@ const WORDS: &str = "
   and c₂ before a correction, which gains accuracy and time.
 - *The refinement's ridge*: without a correction a weak one is best, with a correction often a stronger one, whose
   residual is smoother over poses. Left-out poses choose it after an emulated correction. Where the poses are few,
-  leaving one out can speak for a strong ridge where it is wrong (`shoulder`): so a ridge other than the refinement's own is
-  taken only where the corrected model comes as near to the training poses with it.
+  leaving one out can speak for a strong ridge where it is wrong (`shoulder`), and now and then one ridge's residual is
+  predicted badly where its neighbours' are not (on an arm the error used to leap by a third at some numbers of proxy bones).
+  So the next best ridge and the refinement's own are fitted and corrected too, and the one with clearly less error to
+  expect is taken, which counts the training poses as well as the left-out ones.
 - *Mirror images* help characters that move as symmetrically as they look (`shoulder`) and ruin others: `bar` turns by half
   a turn, where both directions are the same rotation, and `human` bends its two knees differently in the same pose.
   `--mirror auto` fits both ways and keeps the model with less error to expect, from the training poses and from poses
@@ -71,12 +73,14 @@ Tried on the residuals of fitted models (two real characters, judged on their te
   of two characters' frames, but at twice the trained ranges vertices stick out of the arm. Keeping the blocks
   that matter in those poses cures that and loses the gain.
 
-Tried for the refinement's ridge under a correction, instead of nearness to the training poses:
+Tried for the refinement's ridge under a correction, instead of the error to expect of corrected models:
 
 - one standard error over the left-out poses: on `shoulder` and `creature` nearly every left-out pose speaks for a stronger
   ridge, beyond doubt and wrongly, on an arm only just and rightly;
-- the error halfway between training and left-out poses: refuses the stronger ridge on `shoulder`, but
-  also on an arm where it is right, and does not decide on `creature`. Left-out errors of a few far poses are two to four
+- the refinement's own ridge, unless the corrected model comes as near to the training poses with the other: right on every
+  character as a whole, but blind to single bad fits;
+- the error halfway between training and left-out poses instead of their geometric mean: refuses the stronger ridge on
+  `shoulder`, but also on an arm where it is right, and does not decide on `creature`. Left-out errors of a few far poses are two to four
   times those of the test frames, so that small differences between them say little.
 ";
 

@@ -4,33 +4,93 @@
 //! the refinement leaves over, kernels over poses may predict better than the refinement would. The ridge is therefore
 //! the one that predicts left-out poses best after an emulated correction
 //! ([`after_correction`](crate::methods::rr::after_correction)). With few poses, leaving one out is a harder task than
-//! the one at hand and speaks for strong ridges. So one other than the refinement's own choice is taken only if the
-//! corrected model also comes near to the training poses: then the correction makes up for what the ridge gave up.
+//! the one at hand and speaks for strong ridges, and now and then the kernels of one ridge's residual do not fit where
+//! those of the next do. So its rivals are fitted and corrected too: one of them is taken if the error to expect, which
+//! counts that of the training poses as well, is clearly less.
+
+use sinew_runtime::Deformer;
 
 use super::{CorrectionParams, Place, correct};
 use crate::cross_validation::squared_error;
 use crate::methods::rr::RrParams;
 use crate::{FitError, Fitted, Method, Progress, Quiet, Training, predict};
 
-/// The corrected model comes near to the training poses if it leaves no more than this times the rms error of the other:
-/// a smoother model may miss them by a little more, but not by another order.
-const NEAR: f64 = 1.3;
+/// A rival's squared error is clearly less at this times the other's: estimates that are nearer to each other differ by
+/// chance.
+const CLEARLY_LESS: f64 = 0.9;
 
-/// Fits `method` as the base of a correction.
-pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
-    let Method::RotationalRegression(params) = method else { return crate::fit(training, method, progress) };
-    let foreseeing = RrParams { to_be_corrected: true, ..params.clone() };
-    let fitted = crate::fit(training, &Method::RotationalRegression(foreseeing.clone()), progress)?;
-    let Some(ridge) = fitted.report.uncorrected_ridge else { return Ok(fitted) };
-    let refine =
-        params.refine.clone().map(|refine| crate::methods::rr::refine::RefineParams { ridge: Some(ridge), ..refine });
-    let own = crate::fit(training, &Method::RotationalRegression(RrParams { refine, ..foreseeing }), progress)?;
-    let (far, near) = (corrected_error(training, &fitted)?, corrected_error(training, &own)?);
-    Ok(if far <= NEAR * NEAR * near { fitted } else { own })
+/// Fits `method` as the base of a correction, and corrects it.
+pub fn fit(
+    training: &Training,
+    method: &Method,
+    params: &CorrectionParams,
+    progress: &dyn Progress,
+) -> Result<Fitted, FitError> {
+    match base(training, method, progress)? {
+        Base { corrected: Some(corrected), .. } if *params == judging() => Ok(corrected),
+        Base { fitted, .. } => correct(training, fitted, params, progress),
+    }
 }
 
-/// The squared error on the training poses once the proxies are corrected.
-fn corrected_error(training: &Training, fitted: &Fitted) -> Result<f64, FitError> {
-    let corrected = correct(training, fitted.clone(), &CorrectionParams::new(Place::Proxies), &Quiet)?;
-    Ok(squared_error(training, &predict::training_poses(&corrected.model, training)))
+/// The base of a correction.
+pub struct Base {
+    /// The model.
+    pub fitted: Fitted,
+    /// The model with its proxies corrected, if it had rivals to be judged against.
+    corrected: Option<Fitted>,
+}
+
+/// Fits `method` as the base of a correction.
+pub fn base(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Base, FitError> {
+    let Method::RotationalRegression(rr) = method else {
+        return Ok(Base { fitted: crate::fit(training, method, progress)?, corrected: None });
+    };
+    let foreseeing = RrParams { to_be_corrected: true, ..rr.clone() };
+    let fitted = crate::fit(training, &Method::RotationalRegression(foreseeing.clone()), progress)?;
+    let rivals = fitted.report.rival_ridges.clone();
+    if rivals.is_empty() {
+        return Ok(Base { fitted, corrected: None });
+    }
+    let first = Candidate::new(training, fitted)?;
+    let mut best: Option<Candidate> = None;
+    for rival in rivals {
+        let again = RrParams { proxy_bones: first.proxies(), chosen: Some(rival), ..foreseeing.clone() };
+        let rival = Candidate::new(training, crate::fit(training, &Method::RotationalRegression(again), progress)?)?;
+        if best.as_ref().is_none_or(|best| rival.expected < best.expected) {
+            best = Some(rival);
+        }
+    }
+    let best = best.filter(|best| best.expected < CLEARLY_LESS * first.expected).unwrap_or(first);
+    Ok(Base { fitted: best.fitted, corrected: Some(best.corrected) })
+}
+
+/// The correction that models are judged with.
+fn judging() -> CorrectionParams {
+    CorrectionParams::new(Place::Proxies)
+}
+
+/// A model, and what it becomes with its proxies corrected.
+struct Candidate {
+    fitted: Fitted,
+    corrected: Fitted,
+    /// The squared error to expect on unseen poses, up to a factor: the geometric mean of those of training poses and
+    /// of left-out ones. What users are told has a floor under the former, which would hide differences.
+    expected: f64,
+}
+
+impl Candidate {
+    fn new(training: &Training, fitted: Fitted) -> Result<Self, FitError> {
+        let corrected = correct(training, fitted.clone(), &judging(), &Quiet)?;
+        let near = squared_error(training, &predict::training_poses(&corrected.model, training));
+        let expected = fitted.report.left_out_corrected.map_or(near, |left_out| (near * left_out).sqrt());
+        Ok(Self { fitted, corrected, expected })
+    }
+
+    /// The number of proxy bones.
+    fn proxies(&self) -> Option<usize> {
+        match &self.fitted.model.deformer {
+            Deformer::RotationalRegression(deformer) => Some(deformer.proxy_count()),
+            _ => None,
+        }
+    }
 }

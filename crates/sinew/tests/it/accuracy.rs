@@ -41,7 +41,7 @@ fn fits(name: &'static str) -> Arc<Fits> {
         let examples = dataset(name);
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let plain = fit(&training, &rr(None, None), &Quiet).unwrap();
-        let base = foreseen::fit(&training, &rr(None, None), &Quiet).unwrap();
+        let base = foreseen::base(&training, &rr(None, None), &Quiet).unwrap().fitted;
         let ways = [Place::Proxies, Place::Vertices].into_iter().flat_map(|place| {
             [Closeness::Smooth, Closeness::Exact]
                 .map(|closeness| CorrectionParams { closeness, ..CorrectionParams::new(place) })

@@ -33,10 +33,33 @@ pub struct RidgeChoice {
     pub squared_error: Option<f64>,
     /// The same after an emulated correction; `None` if none is to follow.
     pub corrected: Option<f64>,
-    /// The ridge that is best without the correction.
-    pub uncorrected_ridge: f64,
+    /// Ridges whose corrected model may do better than left-out poses say: the next best there after an emulated
+    /// correction, and the best without one.
+    pub rivals: [Option<Rival>; 2],
     /// Whether the drawing weights are to be fitted to predictions of left-out poses ([`super::stack`]).
     pub stacked: bool,
+}
+
+/// A ridge that was not chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rival {
+    ridge: f64,
+    squared_error: f64,
+    corrected: f64,
+}
+
+impl RidgeChoice {
+    /// The rivals, each as if it had been chosen.
+    pub fn instead(self) -> impl Iterator<Item = Self> {
+        let choice = move |rival: Rival| Self {
+            ridge: rival.ridge,
+            squared_error: Some(rival.squared_error),
+            corrected: Some(rival.corrected),
+            rivals: [None; 2],
+            stacked: self.stacked,
+        };
+        self.rivals.into_iter().flatten().map(choice)
+    }
 }
 
 /// Chooses the refinement's ridge; `keys` (N)(P) are the key gradients, `home_bones` (P) the proxies' home bones.
@@ -54,7 +77,7 @@ pub fn refinement_ridge(
     let folds = folds(&training.sources);
     if folds.is_empty() || home_bones.is_empty() {
         let ridge = params.ridge.unwrap_or(RIDGES[0]);
-        return RidgeChoice { ridge, squared_error: None, corrected: None, uncorrected_ridge: ridge, stacked: false };
+        return RidgeChoice { ridge, squared_error: None, corrected: None, rivals: [None; 2], stacked: false };
     }
     let tried = if to_be_corrected { &RIDGES_BEFORE_CORRECTION[..] } else { &RIDGES[..] };
     let ridges: Vec<f64> = params.ridge.map_or(tried.to_vec(), |ridge| vec![ridge]);
@@ -91,11 +114,15 @@ pub fn refinement_ridge(
     let tried_plain = |k: usize| params.ridge.is_some() || RIDGES.contains(&ridges[k]);
     let plain: Vec<f64> =
         (0..ridges.len()).map(|k| if tried_plain(k) { sum(k, |error| error.0) } else { f64::NAN }).collect();
+    let next: Vec<f64> = (0..ridges.len()).map(|k| if k == best { f64::NAN } else { judged[k] }).collect();
+    let (next, unaided) = (least(&next), least(&plain));
+    let rival = |k: usize| Rival { ridge: ridges[k], squared_error: sum(k, |error| error.0), corrected: judged[k] };
+    let worth_a_try = |k: usize| (to_be_corrected && k != best).then(|| rival(k));
     RidgeChoice {
         ridge: ridges[best],
         squared_error: Some(sum(best, |error| error.0)),
         corrected: to_be_corrected.then_some(judged[best]),
-        uncorrected_ridge: ridges[least(&plain)],
+        rivals: [worth_a_try(next), worth_a_try(unaided).filter(|_| unaided != next)],
         stacked: false,
     }
 }

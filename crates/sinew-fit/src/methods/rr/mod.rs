@@ -35,6 +35,7 @@ use crate::geometry::gradient::RestTriangles;
 use crate::methods::ssd::SparseWeights;
 use crate::report::Iterations;
 use crate::{FitError, FitReport, Progress, Training};
+use choose::RidgeChoice;
 use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
 use predictor::{Predictor, PredictorForm, PredictorParams};
@@ -103,6 +104,8 @@ pub struct RrParams {
     pub refine: Option<RefineParams>,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
+    /// The refinement's ridge and what left-out poses say of it, if that is known already.
+    pub chosen: Option<RidgeChoice>,
 }
 
 impl Default for RrParams {
@@ -117,6 +120,7 @@ impl Default for RrParams {
             prune: 0.05,
             refine: Some(RefineParams::default()),
             to_be_corrected: false,
+            chosen: None,
         }
     }
 }
@@ -180,7 +184,7 @@ pub fn fit(
     progress.stage("clustering", 0);
     let prepared = prepare(training, skin, params);
     let (fit, choice) = match (params.proxy_bones, params.error) {
-        (Some(proxies), _) => fit_size(training, skin, params, &prepared, proxies, None, report, progress),
+        (Some(proxies), _) => fit_size(training, skin, params, &prepared, proxies, params.chosen, report, progress),
         (None, Some(error)) => fit_to_error(training, skin, params, &prepared, error, report, progress),
         (None, None) => {
             progress.stage("number of proxy bones", 0);
@@ -191,9 +195,7 @@ pub fn fit(
     };
     let held_out = choice.and_then(|choice| choice.squared_error);
     report.left_out_corrected = choice.and_then(|choice| choice.corrected);
-    report.uncorrected_ridge = choice
-        .map(|choice| choice.uncorrected_ridge)
-        .filter(|&ridge| params.to_be_corrected && choice.is_some_and(|choice| choice.ridge != ridge));
+    report.rival_ridges = choice.into_iter().flat_map(RidgeChoice::instead).collect();
     describe::describe(training, skin, &prepared, &fit, held_out, report);
     Ok(fit)
 }
@@ -304,10 +306,10 @@ fn fit_size(
     params: &RrParams,
     prepared: &Prepared,
     proxies: usize,
-    ridge: Option<choose::RidgeChoice>,
+    ridge: Option<RidgeChoice>,
     report: &mut FitReport,
     progress: &dyn Progress,
-) -> (RrFit, Option<choose::RidgeChoice>) {
+) -> (RrFit, Option<RidgeChoice>) {
     progress.stage("proxy bones", 0);
     let drawing = draw(training, skin, params, prepared, proxies, DRAWING_TURNS);
     progress.stage("predictors", 0);
@@ -384,7 +386,7 @@ fn choose_ridge(
     fit: &RrFit,
     keys: &KeyGradients,
     refinement: &RefineParams,
-) -> choose::RidgeChoice {
+) -> RidgeChoice {
     let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
     let homes = &fit.palette.home_bones;
     let (joints, predictor) = (&prepared.joints, params.predictor_params());
@@ -394,7 +396,7 @@ fn choose_ridge(
         choose::refinement_ridge(training, joints, gradients, homes, &quadratic, predictor, refinement, corrected);
     let refinement = RefineParams { ridge: Some(choice.ridge), ..refinement.clone() };
     let stacked = Stack { training, prepared, fit, keys, quadratic: &quadratic, predictor, refinement }.helps();
-    choose::RidgeChoice { stacked, ..choice }
+    RidgeChoice { stacked, ..choice }
 }
 
 /// The number of proxy bones beyond which more no longer help, and the refinement's ridge.
@@ -403,7 +405,7 @@ fn choose_size(
     skin: &SparseWeights,
     params: &RrParams,
     prepared: &Prepared,
-) -> (usize, Option<choose::RidgeChoice>) {
+) -> (usize, Option<RidgeChoice>) {
     let trial = draw(training, skin, params, prepared, TRIAL_SIZE, 1);
     let (fit, keys) = unrefined(training, skin, params, prepared, trial);
     let ridge = |refinement| choose_ridge(training, params, prepared, &fit, &keys, refinement);
@@ -429,7 +431,7 @@ fn fit_to_error(
     error: f64,
     report: &mut FitReport,
     progress: &dyn Progress,
-) -> (RrFit, Option<choose::RidgeChoice>) {
+) -> (RrFit, Option<RidgeChoice>) {
     let count = (training.pose_count() * training.vertex_count()) as f64;
     let rms = |fit: &RrFit| (fit.error(training) / count).sqrt() / training.diagonal;
     let mut ridge = None;
