@@ -7,7 +7,7 @@
 //!   the changes Δ(q) given α ([`proxies`]),
 //!   minimise over α: Σ_e a_e Σ_v ‖y_v^e − Σ_p α_vp (T_p + Δ_p)^e v̂ − Σ_b α_vb T_b^e v̂‖²,
 //!
-//! e over the training poses and, with little weight, over some that go farther ([`farther`]).
+//! e over the training poses and, with little weight, over some that go farther ([`Farther`]).
 //!
 //! A vertex may be drawn by what draws it or a vertex within two edges of it. At last the weights are thinned ([`thin`])
 //! until drawing and correction together cost what drawing cost before, or until it begins to show.
