@@ -104,7 +104,8 @@ pub struct RrParams {
     pub refine: Option<RefineParams>,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
-    /// The refinement's ridge and what left-out poses say of it, if that is known already.
+    /// The refinement's ridge and what left-out poses say of it, if that is known already. It belongs to a number of proxy
+    /// bones, so it counts only together with `proxy_bones`.
     pub chosen: Option<RidgeChoice>,
 }
 
