@@ -125,6 +125,18 @@ pub enum ExamplesError {
     /// No example at all.
     #[error("there are no example frames; at least one posed mesh is needed")]
     NoFrames,
+    /// Every chosen frame has pose weight zero.
+    #[error("all {frames} training frames have pose weight 0; give at least one of them a positive weight")]
+    NoPoseWeight {
+        /// How many frames were chosen.
+        frames: usize,
+    },
+    /// The frame rate is no rate.
+    #[error("fps is {value}; it must be a positive number of frames a second")]
+    FrameRate {
+        /// The offending value.
+        value: f64,
+    },
     /// The split or a selection names a frame that does not exist.
     #[error("{what} names frame {frame}, but there are {frames} frames (0 to {})", frames.saturating_sub(1))]
     FrameIndex {

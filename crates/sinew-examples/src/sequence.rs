@@ -34,7 +34,7 @@ impl MeshSequence {
             check_positions(vertices, &format!("frame {frame}"))?;
         }
         if let Some(value) = fps.filter(|fps| !(fps.is_finite() && *fps > 0.0)) {
-            return Err(ExamplesError::NotFinite { place: "fps (a positive number of frames a second)".into(), value });
+            return Err(ExamplesError::FrameRate { value });
         }
         let split = split.unwrap_or_else(|| Split::all(frames.len()));
         let mut notices = mesh.notices();

@@ -37,9 +37,13 @@ impl Training {
             let what = "the training frames".to_string();
             return Err(ExamplesError::FrameIndex { what, frame: frame as i64, frames: examples.frame_count() });
         }
-        let chosen: Vec<usize> = chosen.iter().copied().filter(|&e| weight(e) > 0.0).collect();
         if chosen.is_empty() {
             return Err(ExamplesError::NoFrames);
+        }
+        let frames = chosen.len();
+        let chosen: Vec<usize> = chosen.iter().copied().filter(|&e| weight(e) > 0.0).collect();
+        if chosen.is_empty() {
+            return Err(ExamplesError::NoPoseWeight { frames });
         }
         let (mesh, skeleton) = (examples.mesh(), examples.skeleton());
         let to_root = skeleton.rest_root_frame().inverse();
@@ -141,4 +145,22 @@ fn diagonal(points: &[DVec3]) -> f64 {
     let start = (DVec3::INFINITY, DVec3::NEG_INFINITY);
     let (low, high) = points.iter().fold(start, |(low, high), &p| (low.min(p), high.max(p)));
     (high - low).length()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sinew_examples::datasets;
+
+    #[test]
+    fn frames_without_weight_are_left_out_and_all_of_them_are_an_error_that_says_so() {
+        let bar = (datasets::by_name("bar").unwrap().make)();
+        let weighed = |of: f64| {
+            let mut weights = vec![0.0; bar.frame_count()];
+            weights[2] = of;
+            Training::new(&bar.clone().with_pose_weights(weights).unwrap(), &[0, 1, 2])
+        };
+        assert_eq!(weighed(5.0).unwrap().pose_weights, [1.0]);
+        assert_eq!(weighed(0.0).unwrap_err(), ExamplesError::NoPoseWeight { frames: 3 });
+    }
 }

@@ -121,4 +121,43 @@ fn wrong_arrays_are_named() {
     check("bone_names", Some(npz::Array::int(&[2], vec![0, 1])), "`bone_names` is not an array of strings");
     check("train", Some(npz::Array::int(&[1], vec![-1])), "train names frame -1");
     check("test", Some(npz::Array::int(&[1], vec![2])), "test names frame 2");
+    check("fps", Some(npz::Array::f32(&[], vec![0.0])), "fps is 0; it must be a positive number");
+    let mask = npz::Array { shape: vec![3], values: npz::Values::Bool(vec![true; 3]) };
+    check("train", Some(mask), "`train` is a mask of 3 entries for 2 frames");
+    // Translations in the last row: what a tool with row vectors writes.
+    let rows: Vec<f32> =
+        (0..32).map(|k| [1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 1., 0., 2., 0., 0., 1.][k % 16]).collect();
+    check("rest_bones", Some(npz::Array::f32(&[2, 4, 4], rows)), "whose last row is [2.0, 0.0, 0.0, 1.0]");
+}
+
+#[test]
+fn a_mask_names_frames_and_bytes_name_bones() {
+    let (_directory, path, _) = written();
+    let mut arrays = npz::read_arrays(&path).unwrap();
+    let mask = |values: Vec<bool>| npz::Array { shape: vec![2], values: npz::Values::Bool(values) };
+    arrays.insert("train".into(), mask(vec![false, true]));
+    arrays.insert("test".into(), mask(vec![true, false]));
+    npz::write_arrays(&path, &arrays).unwrap();
+    let Loaded::Examples(back) = npz::read(&path).unwrap() else { panic!("the skeleton was lost") };
+    assert_eq!(*back.split(), Split { train: vec![1], test: vec![0] });
+
+    let names = b"\x93NUMPY\x01\x00\x3f\x00{'descr': '|S4', 'fortran_order': False, 'shape': (2,), }     \nhip\0knee";
+    let names = npz::Array::from_npy(names).unwrap();
+    assert_eq!(names.values, npz::Values::Text(vec!["hip".into(), "knee".into()]));
+}
+
+#[test]
+fn arrays_that_are_not_of_the_schema_are_left_alone_and_named_where_one_is_missing() {
+    let (_directory, path, _) = written();
+    let mut archive =
+        zip::ZipWriter::new_append(std::fs::File::options().read(true).write(true).open(&path).unwrap()).unwrap();
+    archive.start_file("notes.npy", zip::write::SimpleFileOptions::default()).unwrap();
+    std::io::Write::write_all(&mut archive, b"not even an array").unwrap();
+    archive.finish().unwrap();
+    assert!(npz::read(&path).is_ok());
+
+    let points = npz::Array::f32(&[1, 3], vec![0.0; 3]);
+    npz::write_arrays(&path, &[("points".to_string(), points)].into()).unwrap();
+    let error = npz::read(&path).unwrap_err().to_string();
+    assert!(error.contains("there is no array `rest_vertices`; is it one of points?"), "{error}");
 }

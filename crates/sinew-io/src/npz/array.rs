@@ -18,6 +18,8 @@ pub enum Values {
     F64(Vec<f64>),
     /// Whole numbers.
     Int(Vec<i64>),
+    /// A mask.
+    Bool(Vec<bool>),
     /// Words.
     Text(Vec<String>),
 }
@@ -78,12 +80,14 @@ impl Values {
             ('f', 4) => Self::F32(items.map(|b| f32::from_bits(unsigned(b, big) as u32)).collect()),
             ('f', 8) => Self::F64(items.map(|b| f64::from_bits(unsigned(b, big))).collect()),
             ('i', 1 | 2 | 4 | 8) => Self::Int(items.map(|b| signed(b, big)).collect()),
-            ('u' | 'b', 1 | 2 | 4 | 8) => {
+            ('b', 1) => Self::Bool(items.map(|b| b[0] != 0).collect()),
+            ('u', 1 | 2 | 4 | 8) => {
                 let number = |b| i64::try_from(unsigned(b, big)).map_err(|_| "a whole number is too large".to_string());
                 Self::Int(items.map(number).collect::<Result<_, _>>()?)
             }
             // Words of no letters take no bytes, so there could be any number of them: a claim without substance.
             ('U', 4..) => Self::Text(items.map(|b| text(b, big)).collect()),
+            ('S', 1..) => Self::Text(items.map(byte_text).collect()),
             _ => return Err(format!("its type is `{descr}`; use float32, float64, integers or strings")),
         })
     }
@@ -96,6 +100,7 @@ impl Values {
                 true => ("<i4".into(), values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect()),
                 false => ("<i8".into(), values.iter().flat_map(|v| v.to_le_bytes()).collect()),
             },
+            Self::Bool(values) => ("|b1".into(), values.iter().map(|&v| u8::from(v)).collect()),
             Self::Text(values) => {
                 let width = values.iter().map(|v| v.chars().count()).max().unwrap_or(0).max(1);
                 let padded =
@@ -155,6 +160,9 @@ fn split_descr(descr: &str) -> Result<(bool, char, usize), String> {
     if !"<>|=".contains(order) || !kind.is_ascii() {
         return Err(unknown());
     }
+    if kind == 'O' {
+        return Err("it holds Python objects; save numbers, or words with numpy.array(…, dtype=str)".into());
+    }
     let size: usize = letters.as_str().parse().map_err(|_| unknown())?;
     let size = if kind == 'U' { size.checked_mul(4).ok_or_else(unknown)? } else { size };
     Ok((order == '>', kind, size))
@@ -173,4 +181,10 @@ fn signed(bytes: &[u8], big: bool) -> i64 {
 fn text(bytes: &[u8], big: bool) -> String {
     let letters = bytes.chunks_exact(4).map(|b| unsigned(b, big) as u32).take_while(|&c| c != 0);
     letters.map(|c| char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// A word of bytes (numpy's `S`), padded with zeros.
+fn byte_text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }

@@ -14,30 +14,59 @@ use crate::{FileError, Loaded};
 /// a larger claim is a bomb, not an array.
 const LARGEST_RATIO: u64 = 1040;
 
+/// The last row of a bone's matrix may differ from (0, 0, 0, 1) by this much: a product of a long chain of f32 matrices
+/// differs by far less, a translation that was put there by more.
+const LAST_ROW_TOLERANCE: f64 = 1e-4;
+
+/// The arrays of the schema; whatever else a file has is not looked at.
+const KEYS: [&str; 15] = [
+    "rest_vertices",
+    "faces",
+    "vertices",
+    "bone_parents",
+    "rest_bones",
+    "bones",
+    "bone_names",
+    "train",
+    "test",
+    "influences",
+    "pose_weights",
+    "polygon_counts",
+    "polygon_vertices",
+    "uvs",
+    "fps",
+];
+
 /// Reads examples, or a bare mesh sequence if the file has no bones.
 pub fn read(path: &Path) -> Result<Loaded, FileError> {
-    Fields { path, arrays: read_arrays(path)? }.load()
+    let file = std::fs::File::open(path).map_err(|source| FileError::system(path, source))?;
+    Fields::unpacked(path, std::io::BufReader::new(file))?.load()
 }
 
 /// As [`read`], from bytes; `name` stands in errors.
 pub fn read_bytes(name: &Path, bytes: &[u8]) -> Result<Loaded, FileError> {
-    Fields { path: name, arrays: unpack(name, std::io::Cursor::new(bytes))? }.load()
+    Fields::unpacked(name, std::io::Cursor::new(bytes))?.load()
 }
 
 /// All arrays of an `.npz` by name.
 pub fn read_arrays(path: &Path) -> Result<BTreeMap<String, Array>, FileError> {
     let file = std::fs::File::open(path).map_err(|source| FileError::system(path, source))?;
-    unpack(path, std::io::BufReader::new(file))
+    unpack(path, std::io::BufReader::new(file), |_| true)
 }
 
-fn unpack(path: &Path, file: impl Read + Seek) -> Result<BTreeMap<String, Array>, FileError> {
+/// The arrays that are `wanted`, by name; of the others nothing but the name is looked at.
+fn unpack(
+    path: &Path,
+    file: impl Read + Seek,
+    mut wanted: impl FnMut(&str) -> bool,
+) -> Result<BTreeMap<String, Array>, FileError> {
     let mut archive =
         zip::ZipArchive::new(file).map_err(|error| FileError::format(path, format!("not an npz file ({error})")))?;
     let mut arrays = BTreeMap::new();
     for index in 0..archive.len() {
         let member = archive.by_index(index).map_err(|error| FileError::format(path, error.to_string()))?;
         let name = member.name().map_err(|error| FileError::format(path, error.to_string()))?.into_owned();
-        let Some(name) = name.strip_suffix(".npy").map(str::to_owned) else { continue };
+        let Some(name) = name.strip_suffix(".npy").filter(|name| wanted(name)).map(str::to_owned) else { continue };
         let wrong = |what: String| FileError::format(path, format!("array `{name}`: {what}"));
         let limit = member.compressed_size().saturating_mul(LARGEST_RATIO).saturating_add(1 << 20);
         let mut bytes = Vec::new();
@@ -52,9 +81,21 @@ fn unpack(path: &Path, file: impl Read + Seek) -> Result<BTreeMap<String, Array>
 struct Fields<'a> {
     path: &'a Path,
     arrays: BTreeMap<String, Array>,
+    /// Names of arrays that are not of the schema.
+    others: Vec<String>,
 }
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
+    fn unpacked(path: &'a Path, file: impl Read + Seek) -> Result<Self, FileError> {
+        let mut others = Vec::new();
+        let arrays = unpack(path, file, |name| {
+            let known = KEYS.contains(&name);
+            others.extend((!known).then(|| name.to_owned()));
+            known
+        })?;
+        Ok(Self { path, arrays, others })
+    }
+
     fn load(&self) -> Result<Loaded, FileError> {
         let content = |error| FileError::content(self.path, error);
         let mesh = self.mesh()?;
@@ -111,7 +152,7 @@ impl Fields<'_> {
     fn bones(&self) -> Result<Vec<Bone>, FileError> {
         let parents = self.ints("bone_parents", &[None])?;
         let count = parents.len();
-        let rest = to_transforms(&self.floats("rest_bones", &[Some(count), Some(4), Some(4)])?);
+        let rest = self.transforms("rest_bones", &[Some(count), Some(4), Some(4)])?;
         let names = match self.arrays.get("bone_names").map(|array| &array.values) {
             None => (0..count).map(|b| format!("bone_{b}")).collect(),
             Some(Values::Text(names)) if names.len() == count => names.clone(),
@@ -129,11 +170,11 @@ impl Fields<'_> {
     }
 
     fn poses(&self, frames: usize, bones: usize) -> Result<Vec<Pose>, FileError> {
-        let flat = self.floats("bones", &[Some(frames), Some(bones), Some(4), Some(4)])?;
+        let flat = self.transforms("bones", &[Some(frames), Some(bones), Some(4), Some(4)])?;
         if bones == 0 {
             return Ok(vec![Pose { globals: Vec::new() }; frames]);
         }
-        Ok(flat.chunks_exact(16 * bones).map(|pose| Pose { globals: to_transforms(pose) }).collect())
+        Ok(flat.chunks_exact(bones).map(|pose| Pose { globals: pose.to_vec() }).collect())
     }
 
     fn split(&self, frames: usize) -> Result<Option<Split>, FileError> {
@@ -150,12 +191,24 @@ impl Fields<'_> {
                     FileError::content(self.path, sinew_examples::ExamplesError::FrameIndex { what, frame, frames })
                 })
             };
+            if let Values::Bool(mask) = self.shaped(key, &[None])? {
+                return self.masked(key, mask, frames).map(Some);
+            }
             self.ints(key, &[None])?.into_iter().map(index).collect::<Result<_, _>>().map(Some)
         };
         let test = list("test")?.unwrap_or_default();
         // A file that names only its test frames trains on the others.
         let train = list("train")?.unwrap_or_else(|| (0..frames).filter(|frame| !test.contains(frame)).collect());
         Ok(Some(Split { train, test }))
+    }
+
+    /// The frames that a mask (N) marks.
+    fn masked(&self, key: &str, mask: &[bool], frames: usize) -> Result<Vec<usize>, FileError> {
+        if mask.len() != frames {
+            let what = format!("is a mask of {} entries for {frames} frames; give one a frame, or indices", mask.len());
+            return Err(self.wrong(key, what));
+        }
+        Ok((0..frames).filter(|&frame| mask[frame]).collect())
     }
 
     fn influences(&self, vertices: usize, bones: usize) -> Result<Option<Vec<f32>>, FileError> {
@@ -171,7 +224,13 @@ impl Fields<'_> {
     }
 
     fn array(&self, key: &str) -> Result<&Array, FileError> {
-        self.arrays.get(key).ok_or_else(|| FileError::format(self.path, format!("there is no array `{key}`")))
+        self.arrays.get(key).ok_or_else(|| {
+            let others = match self.others.is_empty() {
+                true => String::new(),
+                false => format!("; is it one of {}? then give it that name", self.others.join(", ")),
+            };
+            FileError::format(self.path, format!("there is no array `{key}`{others}"))
+        })
     }
 
     /// The array `key` if its shape matches; `None` stands for any length.
@@ -191,8 +250,26 @@ impl Fields<'_> {
             Values::F32(values) => Ok(values.iter().map(|&v| f64::from(v)).collect()),
             Values::F64(values) => Ok(values.clone()),
             Values::Int(values) => Ok(values.iter().map(|&v| v as f64).collect()),
+            Values::Bool(values) => Ok(values.iter().map(|&v| f64::from(u8::from(v))).collect()),
             Values::Text(_) => Err(self.wrong(key, "holds words, it must hold numbers".into())),
         }
+    }
+
+    /// 4×4 matrices row by row, as transforms.
+    fn transforms(&self, key: &str, shape: &[Option<usize>]) -> Result<Vec<DAffine3>, FileError> {
+        let flat = self.floats(key, shape)?;
+        let odd = |m: &&[f64]| {
+            m[12..].iter().zip([0.0, 0.0, 0.0, 1.0]).any(|(value, wanted)| (value - wanted).abs() > LAST_ROW_TOLERANCE)
+        };
+        if let Some(matrix) = flat.chunks_exact(16).find(odd) {
+            let what = format!(
+                "has a matrix whose last row is {:?} instead of [0, 0, 0, 1]; translations belong in the last column \
+                 (numpy.swapaxes(a, -1, -2) turns matrices over)",
+                &matrix[12..]
+            );
+            return Err(self.wrong(key, what));
+        }
+        Ok(to_transforms(&flat))
     }
 
     fn ints(&self, key: &str, shape: &[Option<usize>]) -> Result<Vec<i64>, FileError> {
