@@ -7,7 +7,7 @@ use sinew_examples::ExamplesError;
 
 use crate::{FileError, PointSource, Scene, StoredFrames};
 
-/// Reads a scene of any foreign format, chosen by the path's ending; a directory is a sequence of OBJ files.
+/// Reads a scene of any format, chosen by the path's ending; a directory is a sequence of OBJ files.
 pub fn read_scene(path: &Path) -> Result<Scene, FileError> {
     let mut scene = read_any(path)?;
     for mesh in &mut scene.meshes {
@@ -44,6 +44,7 @@ fn read_any(path: &Path) -> Result<Scene, FileError> {
         "fbx" => crate::read_fbx(path),
         "glb" | "gltf" => crate::read_gltf(path),
         "mdd" => crate::read_mdd(path),
+        "npz" => crate::npz::read_npz(path),
         "obj" => crate::read_obj(path),
         "pc2" => crate::read_pc2(path),
         "usd" | "usda" | "usdc" | "usdz" => crate::read_usd(path),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use glam::{DAffine3, DQuat, DVec3};
 use sinew_examples::{Bone, Examples, ExamplesParts, Mesh, Polygons, Pose, Split};
-use sinew_io::{Loaded, npz};
+use sinew_io::{Loaded, PackOptions, npz, pack};
 
 fn examples() -> Examples {
     let rest: Vec<DVec3> = vec![DVec3::ZERO, DVec3::X, DVec3::new(1.0, 1.0, 0.0), DVec3::Y];
@@ -160,4 +160,26 @@ fn arrays_that_are_not_of_the_schema_are_left_alone_and_named_where_one_is_missi
     npz::write_arrays(&path, &[("points".to_string(), points)].into()).unwrap();
     let error = npz::read(&path).unwrap_err().to_string();
     assert!(error.contains("there is no array `rest_vertices`; is it one of points?"), "{error}");
+}
+
+#[test]
+fn a_sequence_in_one_file_and_its_skeleton_in_another_are_packed() {
+    let (_directory, path, _) = written();
+    let bare = path.with_file_name("bare.npz");
+    npz::write_sequence(&bare, examples().sequence()).unwrap();
+    // Frames that stay at rest are refused; these move with the bones.
+    let mut arrays = npz::read_arrays(&bare).unwrap();
+    let moved = examples().pose(1).globals[0];
+    let mut frames: Vec<DVec3> = examples().mesh().vertices().to_vec();
+    frames.extend(examples().mesh().vertices().iter().map(|&v| moved.transform_point3(v)));
+    let flat = frames.iter().flat_map(|v| v.to_array()).map(|c| c as f32).collect();
+    arrays.insert("vertices".into(), npz::Array::f32(&[2, 4, 3], flat));
+    npz::write_arrays(&bare, &arrays).unwrap();
+    let packed = pack(&[(path, bare.clone())], &PackOptions::default()).unwrap();
+    let Loaded::Examples(packed) = packed.loaded else { panic!("the skeleton was lost") };
+    let Loaded::Sequence(sequence) = npz::read(&bare).unwrap() else { panic!("a skeleton out of nothing") };
+    assert_eq!(packed.mesh(), sequence.mesh(), "polygons and texture coordinates stay");
+    assert_eq!(packed.sequence().frames(), sequence.frames());
+    assert_eq!(packed.skeleton(), examples().skeleton());
+    assert_eq!(packed.pose(1), examples().pose(1));
 }

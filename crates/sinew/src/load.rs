@@ -35,13 +35,14 @@ pub fn is_npz(path: &Path) -> bool {
     skeleton == mesh && !path.is_dir() && !FOREIGN.contains(&ending.as_str())
 }
 
-/// The skeleton's and the mesh's file of `skeleton+mesh`, or twice the same.
+/// The skeleton's and the mesh's file of `skeleton+mesh`, or twice the same. Names may have a plus of their own: it is split
+/// where both files are there, or else at the first plus.
 pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
     let text = path.to_string_lossy();
-    match text.split_once('+').filter(|_| !path.exists()) {
-        Some((skeleton, mesh)) => (skeleton.into(), mesh.into()),
-        None => (path.into(), path.into()),
-    }
+    let splits = text.match_indices('+').map(|(at, _)| (PathBuf::from(&text[..at]), PathBuf::from(&text[at + 1..])));
+    let mut splits = splits.filter(|_| !path.exists()).peekable();
+    let first = splits.peek().cloned().unwrap_or_else(|| (path.into(), path.into()));
+    splits.find(|(skeleton, mesh)| skeleton.exists() && mesh.exists()).unwrap_or(first)
 }
 
 /// The file or files that `path` names.
@@ -71,5 +72,26 @@ pub fn named(path: &Path, error: sinew_runtime::ModelError) -> anyhow::Error {
     match error {
         sinew_runtime::ModelError::File { .. } => error.into(),
         other => anyhow::Error::from(other).context(path.display().to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_is_split_where_both_files_are() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a+b.fbx", "sim.abc", "whole+file.npz"] {
+            std::fs::write(folder.path().join(name), b"").unwrap();
+        }
+        let check = |text: &str, skeleton: &str, mesh: &str| {
+            let at = |name: &str| folder.path().join(name);
+            let path = PathBuf::from(text.replace('@', &format!("{}/", folder.path().display())));
+            assert_eq!(pair(&path), (at(skeleton), at(mesh)), "{text}");
+        };
+        check("@a+b.fbx+@sim.abc", "a+b.fbx", "sim.abc");
+        check("@whole+file.npz", "whole+file.npz", "whole+file.npz");
+        check("@no.fbx+@such+file.abc", "no.fbx", "such+file.abc");
     }
 }

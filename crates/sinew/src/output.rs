@@ -1,7 +1,9 @@
 //! Tables and lines to stdout, JSON to files.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
 
 /// A line to stdout; a closed pipe is an error that `main` forgives.
 pub fn line(text: &str) -> anyhow::Result<()> {
@@ -23,6 +25,31 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> anyhow::Result<()> {
         line(padded.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())
+}
+
+/// Endings of files that sinew reads or writes.
+const ENDINGS: &[&str] = &[
+    "abc", "bvh", "fbx", "gif", "glb", "gltf", "json", "mdd", "npz", "obj", "pc2", "png", "sinew", "usd", "usda",
+    "usdc", "usdz", "webp",
+];
+
+/// Refuses a file that could not be written, before the work whose result it is: its folder must be there, it must not be
+/// a folder itself, and its ending must not promise another format than one of `formats`. Other endings are the user's.
+pub fn check(path: &Path, formats: &[&str]) -> anyhow::Result<()> {
+    let name = path.display();
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let known = |endings: &[&str]| endings.contains(&ending.as_str());
+    ensure!(known(formats) || !known(ENDINGS), "{name}: what is written there is a .{} file", formats.join(" or ."));
+    ensure!(!path.is_dir(), "{name} is a folder; name a file");
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        ensure!(folder.is_dir(), "{name}: there is no folder {}; make it first", folder.display());
+    }
+    Ok(())
+}
+
+/// [`check`] for a JSON file, if one is asked for.
+pub fn check_json(path: Option<&PathBuf>) -> anyhow::Result<()> {
+    path.map_or(Ok(()), |path| check(path, &["json"]))
 }
 
 /// Writes text through a temporary file.

@@ -17,8 +17,10 @@
 
 mod array;
 mod read;
+mod scene;
 mod write;
 
 pub use array::{Array, Values};
 pub use read::{read, read_arrays, read_bytes};
+pub use scene::read_npz;
 pub use write::{write, write_arrays, write_sequence};

@@ -35,6 +35,7 @@ pub struct Args {
 
 /// Measures and prints.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     anyhow::ensure!(args.rounds > 0, "--rounds must be at least 1");
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     anyhow::ensure!(model.character.vertex_count() > 0, "{}: the model has no vertices", args.model.display());

@@ -45,6 +45,7 @@ pub struct Args {
 
 /// Reads, bounds, tells how tight the bounds are.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     let model = if skinned::is_skinned(&args.model) {
         skinned::model(&args.model)?
     } else {

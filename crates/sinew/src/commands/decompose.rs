@@ -80,6 +80,8 @@ enum Init {
 /// Decomposes and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     super::recover::check_output(&args.output)?;
+    args.picture.as_deref().map_or(Ok(()), |path| output::check(path, &["png"]))?;
+    output::check_json(args.json.as_ref())?;
     let glb = args.output.extension().is_some_and(|extension| extension == "glb");
     if glb && (args.affine || args.influences > 8) {
         bail!(

@@ -31,6 +31,7 @@ pub struct Args {
 
 /// Measures and prints.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     let examples = load::examples(&args.examples)?;
     let frames = args.frames.resolve(examples.split(), examples.frame_count())?;

@@ -24,7 +24,7 @@ pub struct Args {
     /// A skeleton with animation: .glb .gltf .fbx .usd .usda .usdc .usdz .bvh; may repeat, one for each --mesh.
     #[arg(long, required = true, value_name = "FILE")]
     skeleton: Vec<PathBuf>,
-    /// A moving mesh: .abc .usd* .glb (morph targets) .mdd .pc2 or a directory of .obj; without it the skeleton's file.
+    /// A moving mesh: .abc .usd* .glb (morph targets) .mdd .pc2 .npz or a directory of .obj; without it the skeleton's file.
     #[arg(long, value_name = "FILE")]
     mesh: Vec<PathBuf>,
     /// Where to write the examples.
@@ -76,6 +76,7 @@ pub struct Args {
 
 /// Packs and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check(&args.output, &["npz"])?;
     let pairs = pairs(&args)?;
     anyhow::ensure!(args.fps.is_none_or(|fps| fps.is_finite() && fps > 0.0), "--fps must be a positive number");
     anyhow::ensure!(

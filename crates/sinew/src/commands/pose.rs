@@ -31,6 +31,9 @@ pub struct Args {
 /// Poses and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let format = Format::of(&args.output)?;
+    if !matches!(format, Format::Obj) {
+        output::check(&args.output, &["glb", "abc", "usda", "npz", "pc2", "mdd"])?;
+    }
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     let clip = animation::load(&args.animation, &model)?;
     let mut worst: Option<(usize, f32)> = None;
@@ -61,6 +64,9 @@ enum Format {
 
 impl Format {
     fn of(path: &Path) -> anyhow::Result<Self> {
+        if path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator) {
+            return Ok(Self::Obj);
+        }
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         Ok(match ending.as_str() {
             "glb" => Self::Glb,

@@ -93,6 +93,8 @@ impl std::str::FromStr for Rest {
 /// Recovers and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     check_output(&args.output)?;
+    args.picture.as_deref().map_or(Ok(()), |path| output::check(path, &["png"]))?;
+    output::check_json(args.json.as_ref())?;
     let loaded = load::any(&args.meshes)?;
     let sequence = match &loaded {
         Loaded::Examples(examples) => examples.sequence(),
@@ -125,7 +127,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 /// Refuses an output that cannot be written before anything is computed.
 pub fn check_output(path: &Path) -> anyhow::Result<()> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("npz" | "glb") => Ok(()),
+        Some("npz" | "glb") => output::check(path, &["npz", "glb"]),
         _ => bail!("{}: the output must end in .npz or .glb", path.display()),
     }
 }

@@ -29,6 +29,7 @@ pub struct Args {
 
 /// Reads, evaluates, prints.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     for path in &args.ratings {
         anyhow::ensure!(path.is_file(), "{}: there is no such file of ratings", path.display());
     }

@@ -25,6 +25,7 @@ pub struct Args {
 
 /// Reads, subdivides, writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check(&args.output, &["sinew"])?;
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     let mut fine = sinew_fit::subdivide::subdivide(&model, args.levels.into())?;
     // The figures were measured on the coarse mesh and say nothing of this one.

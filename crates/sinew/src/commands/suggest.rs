@@ -38,6 +38,7 @@ pub struct Args {
 
 /// Leaves out, ranks, tells.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     let method =
         Method::by_name(&args.method).ok_or_else(|| anyhow::anyhow!("there is no method `{}`", args.method))?;
     let examples = load::examples(&args.examples)?;

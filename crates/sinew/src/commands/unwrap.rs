@@ -88,6 +88,8 @@ enum Assume {
 
 /// Reads or fits a model, unwraps it, measures the stretch, writes it.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check(&args.output, &["glb", "sinew", "obj"])?;
+    output::check_json(args.json.as_ref())?;
     let (mut model, motion) = read(&args)?;
     let skeleton = skeleton(&model)?;
     let norm = norm(&args, &skeleton, motion.as_ref())?;

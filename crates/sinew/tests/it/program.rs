@@ -46,7 +46,13 @@ fn errors_name_the_file_and_what_to_do() {
         ("measure noise.sinew bar.npz", "noise.sinew"),
         ("measure bar.sinew tube.npz", "the model was made for"),
         ("measure bar.sinew bar.npz --frames nonsense", "nonsense"),
-        ("fit bar.npz -o no/such/folder/x.sinew", "no/such/folder"),
+        ("fit bar.npz -o no/such/folder/x.sinew", "there is no folder no/such/folder"),
+        ("fit bar.npz -o .", "is a folder"),
+        ("fit bar.npz -o bar.npz", "what is written there is a .sinew file"),
+        ("fit bar.npz -o x.sinew --json bar.npz", "what is written there is a .json file"),
+        ("export bar.sinew -o bar.fbx", "what is written there is a .glb file"),
+        ("subdivide bar.sinew -o fine.glb", "what is written there is a .sinew file"),
+        ("data bar -o bar.sinew", "what is written there is a .npz file"),
     ] {
         let error = fails(folder.path(), words);
         assert!(error.contains(message), "sinew {words}: `{error}` does not say `{message}`");

@@ -49,6 +49,7 @@ pub struct Args {
 
 /// Exports.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check(&args.output, &["glb"])?;
     let model = Model::read(&args.model).map_err(|error| load::named(&args.model, error))?;
     let clip = args.animation.as_deref().map(|path| animation::load(path, &model)).transpose()?;
     let mut mesh = character::glb_mesh(&model.character, &character::name_of(&args.output));

@@ -60,6 +60,8 @@ enum Mirror {
 
 /// Fits and writes.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check(&args.output, &["sinew"])?;
+    output::check_json(args.json.as_ref())?;
     let method = args.method.method()?;
     let mut examples = load::examples(&args.examples)?;
     let frames = args.train.resolve(examples.split(), examples.frame_count())?;

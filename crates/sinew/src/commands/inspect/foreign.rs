@@ -76,8 +76,9 @@ fn frames(times: &[f64]) -> String {
 pub(super) fn pairs(files: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
     let scenes: Vec<(&PathBuf, Scene)> = files
         .iter()
-        .filter(|path| !load::is_npz(path))
         .filter_map(|path| Some((path, read_scene(path).ok()?)))
+        // Examples are complete; a bare sequence may belong to another file's skeleton.
+        .filter(|(path, scene)| !load::is_npz(path) || scene.skeletons.is_empty())
         .collect();
     let Some((skeleton, of_skeleton)) = scenes.iter().find(|(_, scene)| !scene.skeletons.is_empty()) else {
         return Vec::new();

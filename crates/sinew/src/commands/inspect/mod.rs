@@ -33,6 +33,7 @@ struct Findings {
 
 /// Inspects every file; an unreadable one is an error after the others were shown.
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::check_json(args.json.as_ref())?;
     let mut failed = None;
     let mut all = Vec::new();
     let files: Vec<PathBuf> = args.files.iter().flat_map(|path| load::files(path)).collect();
