@@ -269,10 +269,7 @@ fn rows(model: &Model) -> Result<Vec<Row>, ModelError> {
         Deformer::LinearBlend(_) => Ok(of_skin(&model.character.skin)),
         Deformer::AnimationSpace(skin) => Ok((0..skin.vertex_count()).map(|v| skin.vertex(v).collect()).collect()),
         Deformer::RotationalRegression(regression) => Ok(of_skin(&regression.skin)),
-        other => Err(ModelError::Format(format!(
-            "bounds are known for linear blend, animation-space and rotational-regression models, not for `{}`",
-            other.kind()
-        ))),
+        other => Err(ModelError::NoBounds { kind: other.kind() }),
     }
 }
 

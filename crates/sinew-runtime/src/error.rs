@@ -32,6 +32,12 @@ pub enum ModelError {
         /// The checksum of the content.
         computed: String,
     },
+    /// There are no bounds for models of this kind.
+    #[error("bounds are known for linear blend, animation-space and rotational-regression models, not for `{kind}`")]
+    NoBounds {
+        /// The deformer's kind.
+        kind: &'static str,
+    },
     /// A tensor is missing.
     #[error("the model has no tensor `{0}`")]
     Missing(String),

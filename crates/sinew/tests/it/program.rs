@@ -36,6 +36,7 @@ fn errors_name_the_file_and_what_to_do() {
     ok(folder.path(), "data bar -o bar.npz");
     ok(folder.path(), "data tube-bend -o tube.npz");
     ok(folder.path(), "fit bar.npz --method ssd -o bar.sinew");
+    ok(folder.path(), "fit bar.npz --method dqs -o dqs.sinew");
     std::fs::write(folder.path().join("noise.npz"), b"this is no zip").unwrap();
     std::fs::write(folder.path().join("noise.sinew"), b"this is no model").unwrap();
     for (words, message) in [
@@ -44,6 +45,7 @@ fn errors_name_the_file_and_what_to_do() {
         ("fit bar.npz --train 0..9999 -o x.sinew", "9998"),
         ("fit bar.npz --method ssd --influences 0 -o x.sinew", "influences is 0; it must be 1 to 16"),
         ("measure noise.sinew bar.npz", "noise.sinew"),
+        ("bounds dqs.sinew", "dqs.sinew: bounds are known for linear blend"),
         ("measure bar.sinew tube.npz", "the model was made for"),
         ("measure bar.sinew bar.npz --frames nonsense", "nonsense"),
         ("fit bar.npz -o no/such/folder/x.sinew", "there is no folder no/such/folder"),
