@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use glam::Affine3A;
 use sinew_examples::{Examples, FrameSelection};
-use sinew_gpu::{Backend, Camera, Gpu, GpuSkin, Picture, Renderer};
+use sinew_gpu::{Backend, Camera, Gpu, GpuError, GpuSkin, Picture, Renderer};
 use sinew_runtime::Model;
 
 use crate::webp::{self, Frame};
@@ -77,10 +77,13 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
 }
 
 fn target(path: &Path) -> anyhow::Result<Target> {
+    if path.is_dir() || path.to_string_lossy().ends_with(std::path::is_separator) {
+        return Ok(Target::Folder);
+    }
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
-        Some("gif") => Ok(Target::Gif),
-        Some("webp") => Ok(Target::WebP),
+        Some("gif") => output::check(path, &["gif"]).map(|()| Target::Gif),
+        Some("webp") => output::check(path, &["webp"]).map(|()| Target::WebP),
         None => Ok(Target::Folder),
         Some(other) => bail!(
             "{}: sinew writes a .gif, a .webp or a folder of PNG frames, not .{other}; for video, write a folder, say \
@@ -93,7 +96,15 @@ fn target(path: &Path) -> anyhow::Result<Target> {
 
 fn draw(args: &Args, model: &Model, examples: &Examples, frames: &[usize]) -> anyhow::Result<Vec<Picture>> {
     let gpu = Gpu::new(Backend::Any)?;
-    let mut skin = GpuSkin::new(&gpu, model, 1)?;
+    let mut skin = GpuSkin::new(&gpu, model, 1).map_err(|error| match error {
+        GpuError::Unsupported(_) => anyhow::anyhow!(
+            "the GPU does not pose `{}`, which is not made for real time; `sinew pose {} {} -o clip.glb` writes its motion",
+            model.metadata.method,
+            args.model.display(),
+            args.animation.display()
+        ),
+        other => other.into(),
+    })?;
     let triangles = &model.character.triangles;
     let renderer = Renderer::new(&gpu, model.character.vertex_count(), triangles, args.size)?;
     // One camera for the whole clip, so that it does not jump: around the true meshes.
@@ -188,5 +199,8 @@ mod tests {
         let error = target(Path::new("clip.mp4")).err().expect("mp4 is not written");
         assert!(error.to_string().contains("ffmpeg"), "{error}");
         assert!(matches!(target(Path::new("frames")), Ok(Target::Folder)));
+        assert!(matches!(target(Path::new("take.2/")), Ok(Target::Folder)));
+        let error = target(Path::new("no/such/folder/clip.gif")).err().expect("there is no folder for it");
+        assert!(error.to_string().contains("there is no folder no/such/folder"), "{error}");
     }
 }
