@@ -83,6 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
         json["method"] = model.metadata.method.clone().into();
         output::json(path, &json)?;
     }
-    let missed = args.at_most_ee.is_some_and(|limit| measures.ee_percent > limit);
+    // What is not a number is not within a limit either.
+    let missed = args.at_most_ee.is_some_and(|limit| !(measures.ee_percent <= limit));
     Ok(if missed { Outcome::ThresholdMissed } else { Outcome::Done })
 }

@@ -22,7 +22,7 @@ pub struct RrArgs {
     #[arg(long)]
     pub no_refine: bool,
     /// The refinement's ridge toward the thesis's solution [default: by leaving poses out].
-    #[arg(long, value_name = "LAMBDA", conflicts_with = "no_refine")]
+    #[arg(long, value_name = "LAMBDA", conflicts_with = "no_refine", value_parser = ridge)]
     pub refine_ridge: Option<f64>,
     /// The form of the rotation predictors [default: auto].
     #[arg(long, value_enum)]
@@ -105,6 +105,12 @@ fn percent(text: &str) -> Result<f64, String> {
     if value > 0.0 && value.is_finite() { Ok(value / 100.0) } else { Err(format!("`{text}` is not above 0 %")) }
 }
 
+/// A ridge: zero or more.
+fn ridge(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
+    value.ok_or_else(|| format!("`{text}` is not a number, zero or more"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +120,11 @@ mod tests {
         assert_eq!(percent("0.5%"), Ok(0.005));
         assert_eq!(percent(" 2 "), Ok(0.02));
         assert!(percent("-1%").is_err() && percent("half").is_err() && percent("nan").is_err());
+    }
+
+    #[test]
+    fn a_ridge_is_a_number_and_not_negative() {
+        assert_eq!(ridge("0"), Ok(0.0));
+        assert!(ridge("-1").is_err() && ridge("nan").is_err() && ridge("inf").is_err());
     }
 }
