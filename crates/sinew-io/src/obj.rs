@@ -166,9 +166,19 @@ fn parse(path: &Path) -> Result<Object, FileError> {
     let bytes = std::fs::read(path).map_err(|source| FileError::system(path, source))?;
     let polygons = Polygons { counts: Vec::new(), vertices: Vec::new() };
     let mut object = Object { points: Vec::new(), coordinates: Vec::new(), polygons, coordinate_of_corner: Vec::new() };
+    // A line of numbers that ends in a backslash goes on in the next.
+    let mut begun = String::new();
     for (line, text) in bytes.split(|&byte| byte == b'\n').enumerate() {
         let text = String::from_utf8_lossy(text);
-        parse_line(&text, &mut object).map_err(|what| FileError::format(path, format!("line {}: {what}", line + 1)))?;
+        let numbers = !begun.is_empty() || text.starts_with(['v', 'f']);
+        if let Some(part) = text.trim_end().strip_suffix('\\').filter(|_| numbers) {
+            begun.push_str(part);
+            begun.push(' ');
+            continue;
+        }
+        let whole = if begun.is_empty() { text } else { (std::mem::take(&mut begun) + &text).into() };
+        parse_line(&whole, &mut object)
+            .map_err(|what| FileError::format(path, format!("line {}: {what}", line + 1)))?;
     }
     if object.points.is_empty() {
         return Err(FileError::format(path, "it has no vertices (lines that begin with `v`)"));
@@ -230,6 +240,16 @@ mod tests {
         assert_eq!(split_number("arm_2"), ("arm".into(), 2));
         assert_eq!(split_number("10"), (String::new(), 10));
         assert_eq!(split_number("body"), ("body".into(), 0));
+    }
+
+    #[test]
+    fn lines_go_on_after_a_backslash_but_not_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.obj");
+        std::fs::write(&path, "# from C:\\\nv 0 0 \\\r\n 1\nv 1 0 0\nv 0 1 0\nf 1 2 \\\n3\n").unwrap();
+        let object = parse(&path).unwrap();
+        assert_eq!(object.points, [DVec3::Z, DVec3::X, DVec3::Y]);
+        assert_eq!(object.polygons, Polygons { counts: vec![3], vertices: vec![0, 1, 2] });
     }
 
     #[test]
