@@ -2,6 +2,7 @@
 
 mod buffers;
 mod builder;
+mod morphs;
 mod read;
 mod track;
 mod write;

@@ -10,9 +10,11 @@ use std::path::Path;
 use glam::{DAffine3, DMat4, DQuat, DVec3};
 use gltf::animation::util::ReadOutputs;
 use gltf::animation::{Interpolation, Property};
+use gltf::mesh::Mode;
 use sinew_examples::{Bone, Polygons, Pose};
 
 use super::buffers::{Buffers, placed};
+use super::morphs::{MorphFrames, Moved};
 use super::track::Track;
 use crate::clip::{StoredFrames, increasing};
 use crate::guard::guarded;
@@ -69,8 +71,8 @@ impl<'a> File<'a> {
 
     fn scene(&self) -> Result<Scene, FileError> {
         let parents = self.parents()?;
-        let tracks = self.tracks()?;
         let mut scene = Scene::default();
+        let tracks = self.tracks(&mut scene)?;
         for skin in self.document.skins() {
             scene.skeletons.push(self.skin(&skin, &parents, &tracks)?);
         }
@@ -79,10 +81,8 @@ impl<'a> File<'a> {
         }
         for node in self.document.nodes() {
             if let Some(mesh) = node.mesh() {
-                let track = tracks.get(&node.index()).and_then(|tracks| tracks.weights.as_ref());
-                let place = self.global(node.index(), &parents, &tracks, None);
-                let clip = self.mesh(&node, &mesh, place, track, &mut scene)?;
-                scene.meshes.push(clip);
+                let clip = self.mesh(&node, &mesh, &parents, &tracks, &mut scene)?;
+                scene.meshes.extend(clip);
             }
         }
         if scene.skeletons.is_empty() && scene.meshes.is_empty() {
@@ -113,10 +113,42 @@ impl<'a> File<'a> {
         Ok(parents)
     }
 
-    /// The tracks of every animated node, from the longest animation of each.
-    fn tracks(&self) -> Result<BTreeMap<usize, Tracks>, FileError> {
+    /// The animations that play together: the longest, and those that move nothing that another of them moves, such as a
+    /// mesh's morph targets beside its skeleton's bones. The rest are clips of their own.
+    fn animations(&self, scene: &mut Scene) -> Vec<gltf::Animation<'a>> {
+        let end = |animation: &gltf::Animation<'a>| {
+            let ends = animation.channels().filter_map(|channel| channel.reader(self.slice()).read_inputs()?.last());
+            ends.fold(0.0, f32::max)
+        };
+        let mut animations: Vec<_> = self.document.animations().map(|animation| (end(&animation), animation)).collect();
+        animations.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut moved: Vec<usize> = Vec::new();
+        let (mut taken, mut left) = (Vec::new(), Vec::new());
+        for (_, animation) in animations {
+            let nodes: Vec<usize> = animation.channels().map(|channel| channel.target().node().index()).collect();
+            let name = animation.name().map_or_else(|| animation.index().to_string(), str::to_owned);
+            if nodes.iter().any(|node| moved.contains(node)) {
+                left.push(name);
+                continue;
+            }
+            moved.extend(nodes);
+            taken.push((name, animation));
+        }
+        if let (Some((first, _)), false) = (taken.first(), left.is_empty()) {
+            scene.remarks.push(format!(
+                "of {} animations `{first}` is taken, the longest; {} move the same and are left out: export one a file",
+                left.len() + taken.len(),
+                left.join(", ")
+            ));
+        }
+        taken.into_iter().map(|(_, animation)| animation).collect()
+    }
+
+    /// The tracks of every animated node.
+    fn tracks(&self, scene: &mut Scene) -> Result<BTreeMap<usize, Tracks>, FileError> {
         let mut tracks: BTreeMap<usize, Tracks> = BTreeMap::new();
-        for channel in self.document.animations().flat_map(|animation| animation.channels().collect::<Vec<_>>()) {
+        let animations = self.animations(scene);
+        for channel in animations.iter().flat_map(|animation| animation.channels().collect::<Vec<_>>()) {
             let reader = channel.reader(self.slice());
             let (Some(times), Some(outputs)) = (reader.read_inputs(), reader.read_outputs()) else { continue };
             let times: Vec<f64> = times.map(f64::from).collect();
@@ -212,16 +244,22 @@ impl<'a> File<'a> {
                 joints[k]
             )));
         }
-        let inverse_bind: Vec<DMat4> = match skin.reader(self.slice()).read_inverse_bind_matrices() {
-            Some(matrices) => matrices.map(|m| glam::Mat4::from_cols_array_2d(&m).as_dmat4()).collect(),
-            None => vec![DMat4::IDENTITY; joints.len()],
-        };
-        if inverse_bind.len() < joints.len() {
-            return Err(self.wrong("a skin has fewer inverse bind matrices than joints"));
-        }
-        let rest: Vec<DAffine3> = inverse_bind.iter().map(|m| DAffine3::from_mat4(m.inverse())).collect();
+        let rest: Vec<DAffine3> = self.inverse_bind(skin)?.iter().map(|m| DAffine3::from_mat4(m.inverse())).collect();
         let name = skin.name().unwrap_or("skin").to_owned();
         Ok(self.skeleton(name, &joints, &rest, parents, tracks))
+    }
+
+    /// The inverse bind matrices of a skin, (joints).
+    fn inverse_bind(&self, skin: &gltf::Skin<'a>) -> Result<Vec<DMat4>, FileError> {
+        let joints = skin.joints().count();
+        let inverse_bind: Vec<DMat4> = match skin.reader(self.slice()).read_inverse_bind_matrices() {
+            Some(matrices) => matrices.map(|m| glam::Mat4::from_cols_array_2d(&m).as_dmat4()).collect(),
+            None => vec![DMat4::IDENTITY; joints],
+        };
+        if inverse_bind.len() < joints {
+            return Err(self.wrong("a skin has fewer inverse bind matrices than joints"));
+        }
+        Ok(inverse_bind)
     }
 
     /// A file of animation only: the animated nodes are the bones.
@@ -270,20 +308,23 @@ impl<'a> File<'a> {
         &self,
         node: &gltf::Node<'a>,
         mesh: &gltf::Mesh<'a>,
-        place: DAffine3,
-        track: Option<&Track<Vec<f64>>>,
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
         scene: &mut Scene,
-    ) -> Result<MeshClip, FileError> {
+    ) -> Result<Option<MeshClip>, FileError> {
+        let track = tracks.get(&node.index()).and_then(|tracks| tracks.weights.as_ref());
+        let name = node.name().or(mesh.name()).unwrap_or("mesh").to_owned();
         let skin = node.skin();
         // A mesh without a skin has no use for joints, so any will do.
         let joints = skin.as_ref().map_or(usize::MAX, |skin| skin.joints().count());
         let mut raw = RawMesh::default();
-        for primitive in mesh.primitives().filter(|p| p.mode() == gltf::mesh::Mode::Triangles) {
+        for primitive in mesh.primitives().filter(|primitive| has_triangles(primitive.mode())) {
             self.primitive(&primitive, joints, &mut raw)?;
         }
-        // A skinned mesh stands where its joints put it, whatever its node's own transform.
-        let place = if skin.is_some() { DAffine3::IDENTITY } else { place };
-        let name = node.name().or(mesh.name()).unwrap_or("mesh").to_owned();
+        if raw.indices.is_empty() {
+            scene.remarks.push(format!("`{name}` has no triangles and is left out"));
+            return Ok(None);
+        }
         let welded = raw.weld();
         if welded.len() < raw.positions.len() {
             let (split, joined) = (raw.positions.len(), welded.len());
@@ -297,14 +338,29 @@ impl<'a> File<'a> {
         let base = pick(&raw.positions);
         let targets: Vec<Vec<DVec3>> = raw.targets.iter().map(|target| pick(target)).collect();
         let times = track.filter(|_| !targets.is_empty()).map(|track| track.times.clone()).unwrap_or_default();
+        // A skinned mesh stands where its joints put it, whatever its node's own transform.
+        let place = match skin {
+            Some(_) => DAffine3::IDENTITY,
+            None => self.global(node.index(), parents, tracks, None),
+        };
         let rest = base.iter().map(|&p| place.transform_point3(p)).collect();
         let weights =
             raw.weights.as_ref().map(|w| welded.first.iter().map(|&v| w[v].clone()).collect::<VertexWeights>());
         let frames: Box<dyn PointSource> = match track.filter(|_| !times.is_empty()) {
-            Some(track) => Box::new(MorphFrames { base, targets, weights: track.values.clone(), place }),
+            Some(track) => {
+                let moved = match (skin.as_ref(), &weights) {
+                    (Some(skin), Some(weights)) => {
+                        let transforms = self.skinning(skin, parents, tracks, &times)?;
+                        scene.remarks.push(format!("`{name}`: its morph targets are moved by its skin, as engines do"));
+                        Moved::BySkin(weights.clone(), transforms)
+                    }
+                    _ => Moved::ByNode(place),
+                };
+                Box::new(MorphFrames { base, targets, weights: track.values.clone(), moved })
+            }
             None => Box::new(StoredFrames(Vec::new())),
         };
-        Ok(MeshClip {
+        Ok(Some(MeshClip {
             name,
             vertex_count: welded.len(),
             surface: Some(surface),
@@ -314,7 +370,26 @@ impl<'a> File<'a> {
             clock: Clock::Scene,
             convention: Convention::Declared,
             frames,
-        })
+        }))
+    }
+
+    /// A skin's transforms from its bind pose at each of `times`, (N)(joints).
+    fn skinning(
+        &self,
+        skin: &gltf::Skin<'a>,
+        parents: &[Option<usize>],
+        tracks: &BTreeMap<usize, Tracks>,
+        times: &[f64],
+    ) -> Result<Vec<Vec<DAffine3>>, FileError> {
+        let joints: Vec<(usize, DMat4)> =
+            skin.joints().map(|joint| joint.index()).zip(self.inverse_bind(skin)?).collect();
+        let pose = |&time: &f64| {
+            let transform = |&(joint, bind): &(usize, DMat4)| {
+                self.global(joint, parents, tracks, Some(time)) * DAffine3::from_mat4(bind)
+            };
+            joints.iter().map(transform).collect()
+        };
+        Ok(times.iter().map(pose).collect())
     }
 
     /// Adds a primitive's vertices and triangles to `raw`; its skin has `bones` joints.
@@ -324,6 +399,7 @@ impl<'a> File<'a> {
         let start = raw.positions.len();
         raw.positions.extend(positions.map(|p| glam::Vec3::from(p).as_dvec3()));
         let count = raw.positions.len() - start;
+        let mut corners: Vec<u32> = Vec::new();
         match reader.read_indices() {
             Some(indices) => {
                 for (corner, index) in indices.into_u32().enumerate() {
@@ -331,12 +407,12 @@ impl<'a> File<'a> {
                         let place = self.place(primitive.indices(), corner);
                         return Err(self.wrong(format!("{place}: a triangle names vertex {index} of {count}")));
                     }
-                    raw.indices.push(start as u32 + index);
+                    corners.push(start as u32 + index);
                 }
             }
-            None => raw.indices.extend(start as u32..(start + count) as u32),
+            None => corners.extend(start as u32..(start + count) as u32),
         }
-        raw.indices.truncate(raw.indices.len() / 3 * 3);
+        raw.indices.extend(triangles(primitive.mode(), &corners).as_flattened());
         if let Some(uvs) = reader.read_tex_coords(0) {
             raw.uvs.resize(start, [0.0; 2]);
             // glTF counts V from the top.
@@ -366,6 +442,23 @@ impl<'a> File<'a> {
             }
         }
         Ok(())
+    }
+}
+
+fn has_triangles(mode: Mode) -> bool {
+    matches!(mode, Mode::Triangles | Mode::TriangleStrip | Mode::TriangleFan)
+}
+
+/// The triangles of a primitive's corners; a strip's turn the other way every other time, so that all face one side.
+fn triangles(mode: Mode, corners: &[u32]) -> Vec<[u32; 3]> {
+    let last = corners.len().saturating_sub(2);
+    match mode {
+        Mode::Triangles => corners.as_chunks().0.to_vec(),
+        Mode::TriangleStrip => {
+            (0..last).map(|k| [corners[k], corners[k + 1 + k % 2], corners[k + 2 - k % 2]]).collect()
+        }
+        Mode::TriangleFan => (0..last).map(|k| [corners[k + 1], corners[k + 2], corners[0]]).collect(),
+        Mode::Points | Mode::Lines | Mode::LineLoop | Mode::LineStrip => Vec::new(),
     }
 }
 
@@ -444,29 +537,15 @@ impl RawMesh {
     }
 }
 
-/// Frames that are a base and weighted displacements.
-struct MorphFrames {
-    base: Vec<DVec3>,
-    targets: Vec<Vec<DVec3>>,
-    /// (N)(targets)
-    weights: Vec<Vec<f64>>,
-    place: DAffine3,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl PointSource for MorphFrames {
-    fn read(&mut self, frame: usize, points: &mut Vec<DVec3>) -> Result<(), FileError> {
-        points.clear();
-        points.extend_from_slice(&self.base);
-        for (target, &weight) in self.targets.iter().zip(&self.weights[frame]).filter(|(_, weight)| **weight != 0.0) {
-            for (point, &displacement) in points.iter_mut().zip(target) {
-                *point += weight * displacement;
-            }
-        }
-        if self.place != DAffine3::IDENTITY {
-            for point in points {
-                *point = self.place.transform_point3(*point);
-            }
-        }
-        Ok(())
+    #[test]
+    fn strips_and_fans_face_one_side() {
+        assert_eq!(triangles(Mode::Triangles, &[0, 1, 2, 3]), [[0, 1, 2]]);
+        assert_eq!(triangles(Mode::TriangleStrip, &[0, 1, 2, 3]), [[0, 1, 2], [1, 3, 2]]);
+        assert_eq!(triangles(Mode::TriangleFan, &[0, 1, 2, 3]), [[1, 2, 0], [2, 3, 0]]);
+        assert_eq!(triangles(Mode::TriangleStrip, &[0]), [[0; 3]; 0]);
     }
 }

@@ -59,6 +59,12 @@ impl Sources {
         if let Some(topology) = topology {
             candidates.extend(references(topology, Origin::Topology)?);
         }
+        // A mesh that its own skin moves tells its rest itself.
+        let own =
+            || Some(Reference { rest: mesh.rest.clone()?, surface: mesh.surface.clone(), origin: Origin::MeshFile });
+        if candidates.is_empty() && mesh.skin.is_some() {
+            candidates.extend(own());
+        }
         if candidates.is_empty() {
             let same_file = second.is_none();
             candidates.extend(references(first, if same_file { Origin::MeshFile } else { Origin::SkeletonFile })?);
@@ -71,11 +77,7 @@ impl Sources {
         let mut reference = candidates.into_iter().next();
         if reference.is_none() {
             // Morph targets come with a base mesh of their own.
-            reference = mesh.rest.clone().map(|rest| Reference {
-                rest,
-                surface: mesh.surface.clone(),
-                origin: Origin::MeshFile,
-            });
+            reference = own();
         }
         Ok(Some(Self { skeleton, mesh, reference, weighted }))
     }

@@ -84,6 +84,96 @@ fn gltf_with_its_buffer_beside_or_inside() {
     assert!(error.contains("beside.gltf") && error.contains("the%20buffer.bin"), "{error}");
 }
 
+/// The skinned bar as a `.gltf` whose document `change` has changed, in a folder of its own.
+fn changed_skin(change: impl FnOnce(&mut serde_json::Value)) -> (tempfile::TempDir, PathBuf) {
+    let binary = std::fs::read(seed("gltf/skin.glb")).unwrap();
+    let size = |at: usize| u32::from_le_bytes(binary[at..at + 4].try_into().unwrap()) as usize;
+    let mut document: serde_json::Value = serde_json::from_slice(&binary[20..20 + size(12)]).unwrap();
+    document["buffers"][0]["uri"] = "bar.bin".into();
+    change(&mut document);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bar.gltf");
+    std::fs::write(directory.path().join("bar.bin"), &binary[20 + size(12) + 8..]).unwrap();
+    std::fs::write(&path, document.to_string()).unwrap();
+    (directory, path)
+}
+
+/// Gives the bar a morph target that makes it larger, with the times of its animation (accessor 5) as weights.
+fn morphing(document: &mut serde_json::Value) {
+    document["meshes"][0]["primitives"][0]["targets"] = serde_json::json!([{"POSITION": 0}]);
+    let swell = serde_json::json!({
+        "name": "swell",
+        "samplers": [{"input": 5, "output": 5}],
+        "channels": [{"sampler": 0, "target": {"node": 0, "path": "weights"}}],
+    });
+    document["animations"].as_array_mut().unwrap().push(swell);
+}
+
+#[test]
+fn gltf_morph_targets_are_moved_by_the_skin() {
+    let (_directory, path) = changed_skin(morphing);
+    let mut scene = read_scene(&path).unwrap();
+    let (skeleton, mesh) = (&scene.skeletons[0], &mut scene.meshes[0]);
+    assert_eq!(mesh.times, skeleton.times);
+    let (_, weights) = mesh.skin.clone().unwrap();
+    let rest = mesh.rest.clone().unwrap();
+    for (e, pose) in skeleton.poses.iter().enumerate() {
+        let size = 1.0 + mesh.times[e];
+        let swollen = |v: usize| rest[v] * size;
+        let moved =
+            |v: usize, b: usize| (pose.globals[b] * skeleton.bones[b].rest.inverse()).transform_point3(swollen(v));
+        let expected = |v: usize| weights[v].iter().map(|&(b, w)| f64::from(w) * moved(v, b)).sum::<DVec3>();
+        let expected: Vec<DVec3> = (0..rest.len()).map(expected).collect();
+        // Matrices of f64 inverted once more than in the reader.
+        assert!(farthest(&mesh.frame(e).unwrap(), &expected) < 1e-12, "frame {e}");
+    }
+}
+
+#[test]
+fn gltf_animations_of_the_same_bones_are_clips_of_their_own() {
+    let plain = read_scene(&seed("gltf/skin.glb")).unwrap();
+    let (_directory, path) = changed_skin(|document| {
+        document["animations"][0]["name"] = "walk".into();
+        let run = serde_json::json!({
+            "name": "run",
+            "samplers": [{"input": 5, "output": 6}],
+            "channels": [{"sampler": 0, "target": {"node": 1, "path": "rotation"}}],
+        });
+        document["animations"].as_array_mut().unwrap().push(run);
+        morphing(document);
+    });
+    let scene = read_scene(&path).unwrap();
+    assert_eq!(scene.skeletons[0].poses, plain.skeletons[0].poses, "two clips were mixed");
+    assert_eq!(scene.meshes[0].times.len(), 4, "the mesh's own animation plays along");
+    let told = scene.remarks.join("\n");
+    assert!(told.contains("of 3 animations `walk` is taken, the longest; run move the same"), "{told}");
+}
+
+#[test]
+fn gltf_with_two_skinned_meshes_keeps_each_ones_rest() {
+    let (_directory, path) = changed_skin(|document| {
+        morphing(document);
+        let mut hat = document["meshes"][0].clone();
+        hat["primitives"][0]["attributes"]["POSITION"] = 7.into();
+        hat["primitives"][0].as_object_mut().unwrap().remove("targets");
+        document["meshes"].as_array_mut().unwrap().push(hat);
+        let node = serde_json::json!({"name": "hat", "mesh": 1, "skin": 0});
+        document["nodes"].as_array_mut().unwrap().push(node);
+        // Lines are not a mesh to learn from.
+        let mut lines = document["meshes"][0].clone();
+        lines["primitives"][0]["mode"] = 1.into();
+        document["meshes"].as_array_mut().unwrap().push(lines);
+        document["nodes"].as_array_mut().unwrap().push(serde_json::json!({"name": "whiskers", "mesh": 2}));
+    });
+    let scene = read_scene(&path).unwrap();
+    assert_eq!(scene.meshes.len(), 2);
+    assert!(scene.remarks.iter().any(|remark| remark.contains("`whiskers` has no triangles")), "{:?}", scene.remarks);
+    let rest = scene.meshes[0].rest.clone().unwrap();
+    // So much swelling looks like another rest pose, which is mended by the frame that shows this one.
+    let options = PackOptions { fix: true, ..PackOptions::default() };
+    assert_eq!(examples(packed(&path, &path, &options)).mesh().vertices(), rest);
+}
+
 #[test]
 fn gltf_cubic_splines() {
     // The lower bone rises by 0.1 a frame with level tangents, so that it eases; the keys are at the frames.
