@@ -12,12 +12,12 @@ use crate::kernel::blend::{self, BlendSkin};
 use crate::kernel::dual::Dual;
 use crate::kernel::lanes::Instructions;
 use crate::kernel::one_ring::OneRing;
-use crate::kernel::points_normals::{PointsAndNormals, TurningPoints};
 use crate::kernel::regress::Regression;
-use crate::kernel::{Discard, Matrix, Put, Scatter};
+use crate::kernel::turn::{self, Turn, TurningSkin};
+use crate::kernel::{Matrix, Scatter};
 use crate::plan::{Palette, Plan};
 use crate::posed::nearest_rotation;
-use crate::{Correction, Deformer, Model, PosedSkeleton, Skin};
+use crate::{Correction, Deformer, Model, PosedSkeleton};
 
 /// What an evaluator is prepared for.
 #[derive(Debug, Clone, Copy)]
@@ -88,12 +88,10 @@ struct Normals {
 /// What turns the rest normals.
 #[derive(Clone)]
 enum Turning {
-    /// A skin's matrices; with room for the palette spread for its kernel. It also gives the positions.
+    /// A skin's matrices, with the positions; and room for the palette spread for its kernel.
     Skin(Arc<BlendSkin>, Vec<blend::Spread>),
-    /// The matrices of a skin that does not give the positions.
-    OtherSkin(Arc<BlendSkin>, Vec<blend::Spread>),
-    /// Animation space's own matrices, with the positions.
-    Points(Arc<TurningPoints>),
+    /// Weights that give no positions; and room for the palette in whole numbers.
+    Weights(Arc<TurningSkin>, Vec<Turn>),
 }
 
 impl<'model> Evaluator<'model> {
@@ -252,8 +250,15 @@ impl<'model> Evaluator<'model> {
     }
 
     /// Positions, and normals turned by the palette: the rest normals moved by each vertex's blended matrix, as engines
-    /// do it. Cheap; of length one to within 4e-4; wrong where the skin bulges, for that is not in the matrix. Panics as [`Self::positions`] does, and
-    /// without [`Options::normals`].
+    /// do it. Cheap; of length one to within 4e-4; wrong where the skin bulges, for that is not in the matrix.
+    ///
+    /// Methods that do not blend matrices for their positions (all but linear blend skinning, half-way joints and rotational
+    /// regression) have them turned approximately: a vertex's lightest weights, up to a hundredth of them all, count for its
+    /// heaviest joint, and the rest is rounded to 16 bits. With weights that are not negative and k joints a vertex the
+    /// direction is off by at most 2 sin(θ/2) · 0.01 + 2e-4 (k + 1) radians, over the length of the blended normal, if the joints are turned from
+    /// each other by up to θ: two thirds of a degree for four joints at 60°.
+    ///
+    /// Panics as [`Self::positions`] does, and without [`Options::normals`].
     pub fn positions_and_palette_normals(
         &mut self,
         pose: &[Affine3A],
@@ -262,14 +267,17 @@ impl<'model> Evaluator<'model> {
     ) {
         assert_eq!(normals.len(), self.model.character.vertex_count(), "one normal a vertex");
         let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
-        if matches!(prepared.turning, Turning::OtherSkin(..)) {
+        if matches!(prepared.turning, Turning::Weights(..)) {
             self.positions(pose, positions);
-            self.posed.world_palette(pose, &mut self.matrices);
-            self.run_normals(Discard, normals);
+            // Animation space has them for its positions already.
+            if !matches!(self.model.deformer, Deformer::AnimationSpace(_)) {
+                self.posed.world_palette(pose, &mut self.matrices);
+            }
+            self.run_normals(positions, normals);
         } else {
             assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
             self.prepare(pose);
-            self.run_normals(Scatter(positions), normals);
+            self.run_normals(positions, normals);
             self.correct(positions);
         }
     }
@@ -384,18 +392,26 @@ impl<'model> Evaluator<'model> {
         }
     }
 
-    fn run_normals(&mut self, put: impl Put, normals: &mut [[f32; 3]]) {
+    /// Turns the rest normals with the palette that was prepared; and poses the vertices, if the same kernel does.
+    fn run_normals(&mut self, positions: &mut [[f32; 3]], normals: &mut [[f32; 3]]) {
         let Self { normals: prepared, matrices: palette, options, .. } = self;
-        let put_normal = Scatter(normals);
+        let (put, put_normal) = (Scatter(positions), Scatter(normals));
         match prepared.as_mut().map(|prepared| &mut prepared.turning) {
-            Some(Turning::Skin(skin, spread) | Turning::OtherSkin(skin, spread)) => {
+            Some(Turning::Skin(skin, spread)) => {
                 options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
             }
-            Some(Turning::Points(skin)) => {
-                options.instructions.run(PointsAndNormals { skin, palette, put, put_normal });
+            Some(Turning::Weights(skin, turns)) => {
+                options.instructions.run(turn::Normals { skin, palette, turns, put: put_normal });
             }
             None => {}
         }
+    }
+}
+
+impl Turning {
+    fn weights(skin: TurningSkin) -> Self {
+        let room = skin.room();
+        Self::Weights(Arc::new(skin), room)
     }
 }
 
@@ -405,21 +421,16 @@ impl Normals {
         let mut ring = OneRing::new(character.vertex_count(), &character.triangles);
         let mut rest = vec![[0.0; 3]; character.vertex_count()];
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
-        let blend = |skin: &Skin| {
-            let skin = BlendSkin::new(skin, &character.rest_positions, &rest);
-            let room = skin.room();
-            (Arc::new(skin), room)
-        };
         let turning = match (&model.deformer, model.deformer.palette_skin(character)) {
-            (_, Some(own)) => {
-                let (skin, room) = blend(own);
-                Turning::Skin(skin, room)
+            (_, Some(skin)) => {
+                let skin = BlendSkin::new(skin, &character.rest_positions, &rest);
+                let room = skin.room();
+                Turning::Skin(Arc::new(skin), room)
             }
-            (Deformer::AnimationSpace(d), _) => Turning::Points(Arc::new(TurningPoints::new(d, &rest))),
-            _ => {
-                let (skin, room) = blend(&character.skin);
-                Turning::OtherSkin(skin, room)
+            (Deformer::AnimationSpace(d), _) => {
+                Turning::weights(TurningSkin::new(&rest, |v| d.vertex(v).map(|(joint, [.., weight])| (joint, weight))))
             }
+            _ => Turning::weights(TurningSkin::new(&rest, |v| character.skin.vertex(v))),
         };
         Self { ring, turning }
     }

@@ -110,7 +110,7 @@ impl<P: Put, N: Put> PositionsAndNormals<'_, P, N> {
 }
 
 #[inline(always)]
-pub(super) fn put<const IN_A_ROW: bool, L: Lanes>(s: L, to: &mut impl Put, eight: &Eight, rows: [L::V; 3]) {
+fn put<const IN_A_ROW: bool, L: Lanes>(s: L, to: &mut impl Put, eight: &Eight, rows: [L::V; 3]) {
     if IN_A_ROW { to.put_row(s, eight, rows) } else { to.put_scattered(s, eight, rows) }
 }
 
@@ -141,7 +141,7 @@ fn transform<L: Lanes>(s: L, m: &[L::V; 12], rest: &[Row; 3]) -> [L::V; 3] {
 
 /// `M n̂`.
 #[inline(always)]
-pub(super) fn turned<L: Lanes>(s: L, m: &[[L::V; 3]; 3], rest: &[Row; 3]) -> [L::V; 3] {
+fn turned<L: Lanes>(s: L, m: &[[L::V; 3]; 3], rest: &[Row; 3]) -> [L::V; 3] {
     let [x, y, z] = [s.load(&rest[0]), s.load(&rest[1]), s.load(&rest[2])];
     let mut out = [x; 3];
     for row in 0..3 {

@@ -40,10 +40,17 @@ impl Packed {
     }
 }
 
-/// Arithmetic on eight f32 at once.
+/// Sixteen i16, for two registers' vertices: number 2l + r is that of lane l of register r.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C, align(32))]
+pub(crate) struct Sixteen(pub [i16; 16]);
+
+/// Arithmetic on eight f32 at once, and on sixteen i16.
 pub(crate) trait Lanes: Copy {
     /// Eight f32.
     type V: Copy;
+    /// Sixteen i16.
+    type W: Copy;
 
     fn splat(self, value: f32) -> Self::V;
     fn load(self, row: &Row) -> Self::V;
@@ -75,6 +82,15 @@ pub(crate) trait Lanes: Copy {
     fn points(self, rows: [Self::V; 3]) -> [[f32; 3]; 8];
     /// The points of lanes [`SPREAD`], each with a fourth number that means nothing: what is cheapest to take apart.
     fn spread(self, rows: [Self::V; 3]) -> [[f32; 4]; 8];
+    /// To the nearest whole numbers of 16 bits, each in both halves.
+    fn twice(self, v: Self::V) -> [u32; 8];
+    /// The i16 that both halves of `twice` are.
+    fn splat_sixteen(self, twice: u32) -> Self::W;
+    fn load_sixteen(self, values: &Sixteen) -> Self::W;
+    /// a·b / 2¹⁵ to the nearest whole number, halves up, plus c. The sum must fit 16 bits; what leads up to it need not.
+    fn mul_add_sixteen(self, a: Self::W, b: Self::W, c: Self::W) -> Self::W;
+    /// The numbers of the first and of the second register, times 2¹⁶, which is cheaper than without.
+    fn widen(self, values: Self::W) -> [Self::V; 2];
     /// Compiles `kernel` for these instructions and runs it.
     fn run<K: Kernel>(self, kernel: K);
 }
@@ -127,6 +143,7 @@ pub(crate) struct Portable;
 
 impl Lanes for Portable {
     type V = [f32; 8];
+    type W = [i16; 16];
 
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
@@ -206,6 +223,27 @@ impl Lanes for Portable {
         SPREAD.map(|l| [x[l], y[l], z[l], z[l]])
     }
     #[inline(always)]
+    fn twice(self, v: Self::V) -> [u32; 8] {
+        v.map(|x| u32::from(x.round_ties_even() as i16 as u16) * 0x1_0001)
+    }
+    #[inline(always)]
+    fn splat_sixteen(self, twice: u32) -> Self::W {
+        [twice as i16; 16]
+    }
+    #[inline(always)]
+    fn load_sixteen(self, values: &Sixteen) -> Self::W {
+        values.0
+    }
+    #[inline(always)]
+    fn mul_add_sixteen(self, a: Self::W, b: Self::W, c: Self::W) -> Self::W {
+        let product = |l: usize| (i32::from(a[l]) * i32::from(b[l]) + (1 << 14)) >> 15;
+        std::array::from_fn(|l| c[l].wrapping_add(product(l) as i16))
+    }
+    #[inline(always)]
+    fn widen(self, values: Self::W) -> [Self::V; 2] {
+        std::array::from_fn(|r| std::array::from_fn(|l| f32::from(values[2 * l + r]) * 65_536.0))
+    }
+    #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
         kernel.run(self);
     }
@@ -213,8 +251,8 @@ impl Lanes for Portable {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Kernel, Lanes, Packed, Row};
-    use core::arch::x86_64::__m256;
+    use super::{Kernel, Lanes, Packed, Row, Sixteen};
+    use core::arch::x86_64::{__m256, __m256i};
     use pulp::x86::V3;
 
     /// A kernel and the proof that its instructions exist.
@@ -224,12 +262,16 @@ mod avx2 {
         type Output = ();
         #[inline(always)]
         fn call(self) {
+            // What a kernel has no register for goes to the stack, and comes back late if it lies across two cache lines
+            // there. A row on the stack makes the compiler align all of it.
+            std::hint::black_box(&Row::default());
             self.1.run(self.0);
         }
     }
 
     impl Lanes for V3 {
         type V = __m256;
+        type W = __m256i;
 
         #[inline(always)]
         fn splat(self, value: f32) -> __m256 {
@@ -348,6 +390,32 @@ mod avx2 {
             ])
         }
         #[inline(always)]
+        fn twice(self, v: __m256) -> [u32; 8] {
+            let whole = self.avx._mm256_cvtps_epi32(v);
+            bytemuck::cast(
+                self.avx2._mm256_blend_epi16::<0b10_10_10_10>(whole, self.avx2._mm256_slli_epi32::<16>(whole)),
+            )
+        }
+        #[inline(always)]
+        fn splat_sixteen(self, twice: u32) -> __m256i {
+            self.avx._mm256_set1_epi32(twice as i32)
+        }
+        #[inline(always)]
+        fn load_sixteen(self, values: &Sixteen) -> __m256i {
+            bytemuck::cast(values.0)
+        }
+        #[inline(always)]
+        fn mul_add_sixteen(self, a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+            // Not the addition that stops at the largest number: it shares its units with the multiplication.
+            self.avx2._mm256_add_epi16(self.avx2._mm256_mulhrs_epi16(a, b), c)
+        }
+        #[inline(always)]
+        fn widen(self, values: __m256i) -> [__m256; 2] {
+            let first = self.avx2._mm256_slli_epi32::<16>(values);
+            let second = self.avx2._mm256_blend_epi16::<0b10_10_10_10>(self.avx._mm256_setzero_si256(), values);
+            [self.avx._mm256_cvtepi32_ps(first), self.avx._mm256_cvtepi32_ps(second)]
+        }
+        #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) {
             self.vectorize(Compiled(self, kernel));
         }
@@ -385,6 +453,11 @@ mod tests {
             self.0.extend(s.transpose(eight).map(|v| s.array(v)));
             self.0.push(s.array(s.load_array(&s.array(b))));
             self.0.extend(s.unpack(&Packed([0, 1, -1, 70_000, -70_000, i32::MAX, i32::MIN, 7])).map(|v| s.array(v)));
+            let wholes = Sixteen(std::array::from_fn(|k| [0, 1, -1, 181, 16_384, -16_385, 32_767, -32_767][k % 8]));
+            for twice in s.twice(s.load(&Row([1.0, 32_767.0, -32_767.0, 16_384.4, -0.5, 0.5, 1.5, -77.7]))) {
+                let sum = s.mul_add_sixteen(s.splat_sixteen(twice), s.load_sixteen(&wholes), s.splat_sixteen(0));
+                self.0.extend(s.widen(sum).map(|v| s.array(v)));
+            }
             self.0.extend(s.spread([a, b, c]).map(|[x, y, z, _]| [x, y, z, 0.0, 0.0, 0.0, 0.0, 0.0]));
             self.0.extend(s.points([a, b, c]).map(|p| std::array::from_fn(|k| p.get(k).copied().unwrap_or(0.0))));
         }

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `blend` | linear blend skinning, positions and palette normals |
 //! | `points` | `Σ_b T_b h_b`: linear blend skinning and animation space (4 numbers a joint), multi-weight enveloping (12) |
-//! | `points_normals` | animation space, positions and palette normals |
 //! | `dual` | dual quaternion skinning |
+//! | `turn` | palette normals alone, of sixteen vertices: animation space, multi-weight enveloping, dual quaternions |
 //! | `regress` | rotational regression, from bones to proxy bones |
 //! | `predict` | its predictors |
 //! | `hold` | poses beyond its trained ranges |
@@ -27,10 +27,10 @@ mod hold;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;
 pub(crate) mod points;
-pub(crate) mod points_normals;
 mod predict;
 pub(crate) mod regress;
 mod rotation;
+pub(crate) mod turn;
 
 use blocks::{Eight, LANES};
 use glam::{Affine3A, Vec4};
@@ -72,16 +72,6 @@ impl Put for Scatter<'_> {
             self.0[eight.vertices[lane] as usize] = [x, y, z];
         }
     }
-}
-
-/// Nowhere: the points are not wanted.
-pub(crate) struct Discard;
-
-impl Put for Discard {
-    #[inline(always)]
-    fn put_row<L: Lanes>(&mut self, _lanes: L, _eight: &Eight, _rows: [L::V; 3]) {}
-    #[inline(always)]
-    fn put_scattered<L: Lanes>(&mut self, _lanes: L, _eight: &Eight, _rows: [L::V; 3]) {}
 }
 
 impl Matrix {
