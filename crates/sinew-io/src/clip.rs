@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use glam::DVec3;
+use glam::{DAffine3, DVec3};
 use sinew_examples::{Bone, Polygons, Pose};
 
 use crate::FileError;
@@ -104,6 +104,27 @@ impl PointSource for StoredFrames {
         points.clear();
         points.extend_from_slice(&self.0[frame]);
         Ok(())
+    }
+}
+
+impl SkeletonClip {
+    /// Brings the bones' rest to the size of the poses, and says by which factor if it was another. Many exporters bind in
+    /// centimetres under a node that scales by 0.01: the poses are scaled by it, the bind pose is not.
+    pub(crate) fn bring_rest_to_size(&mut self) -> Option<f64> {
+        let size = |transform: DAffine3| transform.matrix3.determinant().abs().cbrt();
+        let of_pose = |pose: &Pose| {
+            let pairs = self.bones.iter().zip(&pose.globals);
+            pairs.map(|(bone, &global)| size(global) / size(bone.rest)).collect::<Vec<f64>>()
+        };
+        let scales: Vec<f64> = self.poses.iter().flat_map(of_pose).collect();
+        let first = *scales.first()?;
+        // One percent: a character that grows or squashes is none of this, and exporters' rounding is far less.
+        let alike = scales.iter().all(|scale| (scale / first - 1.0).abs() < 0.01);
+        if !alike || !first.is_finite() || (first - 1.0).abs() < 0.01 {
+            return None;
+        }
+        self.bones.iter_mut().for_each(|bone| bone.rest = DAffine3::from_scale(DVec3::splat(first)) * bone.rest);
+        Some(first)
     }
 }
 

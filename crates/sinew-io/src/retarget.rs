@@ -32,8 +32,7 @@ pub struct Retargeted {
 
 /// Carries `clip` over to `bones`; an error says why it cannot be.
 pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, String> {
-    let find = |name: &str| clip.bones.iter().position(|bone| bone.name == name);
-    let places: Vec<Option<usize>> = bones.iter().map(|bone| find(&bone.name)).collect();
+    let places: Vec<Option<usize>> = bones.iter().map(|bone| find(&clip.bones, &bone.name)).collect();
     let names = |list: &[Bone]| list.iter().take(5).map(|bone| bone.name.clone()).collect::<Vec<_>>().join(", ");
     if places.iter().all(Option::is_none) {
         let (wanted, found) = (names(bones), names(&clip.bones));
@@ -43,15 +42,17 @@ pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, Strin
         return Err(format!("the skeleton `{}` has no animation", clip.name));
     }
     let missing = bones.iter().zip(&places).filter(|(_, place)| place.is_none()).map(|(bone, _)| bone.name.clone());
-    let known = |name: &String| bones.iter().any(|bone| &bone.name == name);
-    let extra = clip.bones.iter().map(|bone| bone.name.clone()).filter(|name| !known(name)).collect();
+    let unknown = |place: &usize| !places.contains(&Some(*place));
+    let extra = (0..clip.bones.len()).filter(unknown).map(|place| clip.bones[place].name.clone()).collect();
+    let mut clip = clip.clone();
+    clip.bring_rest_to_size();
     let joints: Vec<(DVec3, DVec3)> = bones
         .iter()
         .zip(&places)
         .filter_map(|(bone, place)| Some((clip.bones[(*place)?].rest.translation, bone.rest.translation)))
         .collect();
     let (space, rest_difference) = rest_space(&joints);
-    let (mut moved, mut poses) = (clip.bones.clone(), clip.poses.clone());
+    let (mut moved, mut poses) = (clip.bones, clip.poses);
     space.skeleton(&mut moved, &mut poses);
     let order = parents_first(bones);
     let carry = |pose: &Pose| {
@@ -66,12 +67,24 @@ pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, Strin
         Pose { globals: motions.iter().zip(bones).map(|(&motion, bone)| motion * bone.rest).collect() }
     };
     Ok(Retargeted {
-        times: clip.times.clone(),
+        times: clip.times,
         poses: poses.iter().map(carry).collect(),
         missing: missing.collect(),
         extra,
         space,
         rest_difference,
+    })
+}
+
+/// The bone called `name`; if there is none, the one whose name differs only in letters that some formats cannot hold, as
+/// `mixamorig:Hips` is `mixamorig_Hips` in USD.
+fn find(bones: &[Bone], name: &str) -> Option<usize> {
+    let plain = |name: &str| name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect::<String>();
+    let exact = bones.iter().position(|bone| bone.name == name);
+    exact.or_else(|| {
+        let wanted = plain(name);
+        let mut alike = (0..bones.len()).filter(|&b| plain(&bones[b].name) == wanted);
+        alike.next().filter(|_| alike.next().is_none())
     })
 }
 
@@ -106,4 +119,51 @@ fn parents_first(bones: &[Bone]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..bones.len()).collect();
     order.sort_by_key(|&b| depth(b));
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::DQuat;
+
+    use super::*;
+    use crate::{Clock, Convention};
+
+    #[test]
+    fn names_that_a_format_could_not_hold_are_found() {
+        let bones = ["a:b", "a_b", "left foot.001", "x.y", "x-y"].map(|name| Bone {
+            name: name.into(),
+            parent: None,
+            rest: DAffine3::IDENTITY,
+        });
+        assert_eq!(find(&bones, "a_b"), Some(1));
+        assert_eq!(find(&bones, "left_foot_001"), Some(2));
+        assert_eq!(find(&bones, "x_y"), None, "two would do");
+    }
+
+    #[test]
+    fn a_bind_pose_in_centimetres_under_a_node_that_scales() {
+        let bone = |name: &str, parent: Option<usize>, height: f64| Bone {
+            name: name.into(),
+            parent,
+            rest: DAffine3::from_translation(DVec3::Y * height),
+        };
+        let bones = [bone("hip", None, 0.0), bone("knee", Some(0), 1.0), bone("toe", Some(1), 1.5)];
+        let bend = DAffine3::from_rotation_translation(DQuat::from_rotation_x(0.5), DVec3::Y);
+        let posed = vec![DAffine3::IDENTITY, bend, bend * DAffine3::from_translation(DVec3::Y * 0.5)];
+        let to_metres = DAffine3::from_scale(DVec3::splat(0.01));
+        let in_centimetres = |t: DAffine3| DAffine3 { matrix3: t.matrix3, translation: t.translation * 100.0 };
+        let clip = SkeletonClip {
+            name: "Armature".into(),
+            bones: bones.iter().map(|b| Bone { rest: in_centimetres(b.rest), ..b.clone() }).collect(),
+            times: vec![0.0],
+            poses: vec![Pose { globals: posed.iter().map(|&t| to_metres * in_centimetres(t)).collect() }],
+            clock: Clock::Scene,
+            convention: Convention::Declared,
+        };
+        let carried = retarget(&clip, &bones).unwrap();
+        for (found, expected) in carried.poses[0].globals.iter().zip(&posed) {
+            // Rounding of f64 through a factor of 100 and back.
+            assert!(found.abs_diff_eq(*expected, 1e-12), "{found} is not {expected}");
+        }
+    }
 }

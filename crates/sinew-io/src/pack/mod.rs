@@ -159,6 +159,7 @@ fn make_clip(
     let fps = options.fps.or_else(|| sources.skeleton.as_ref().and_then(|skeleton| rate(&skeleton.times)));
     sources.count_in_seconds(fps.unwrap_or(24.0));
     let fps = fps.or_else(|| rate(&sources.mesh.times));
+    sources.bring_rest_to_size(findings);
     let Some(mut skeleton) = sources.skeleton.take() else { return bare_clip(sources, fps, options, findings) };
     let probe = sources.probe()?;
     if probe.is_still() {

@@ -25,6 +25,8 @@ pub(super) struct Reference {
     pub rest: Vec<DVec3>,
     pub surface: Option<Surface>,
     pub origin: Origin,
+    /// Whether it is of the skeleton's file, and so in the space of the bones' rest.
+    pub bound: bool,
 }
 
 /// What is used of a pair of files.
@@ -55,21 +57,28 @@ impl Sources {
         if has_skeletons && skeleton.is_none() {
             return Ok(None);
         }
+        let same_file = second.is_none();
         let mut candidates = Vec::new();
         if let Some(topology) = topology {
-            candidates.extend(references(topology, Origin::Topology)?);
+            candidates.extend(references(topology, Origin::Topology, false)?);
         }
         // A mesh that its own skin moves tells its rest itself.
-        let own =
-            || Some(Reference { rest: mesh.rest.clone()?, surface: mesh.surface.clone(), origin: Origin::MeshFile });
+        let own = || {
+            Some(Reference {
+                rest: mesh.rest.clone()?,
+                surface: mesh.surface.clone(),
+                origin: Origin::MeshFile,
+                bound: same_file,
+            })
+        };
         if candidates.is_empty() && mesh.skin.is_some() {
             candidates.extend(own());
         }
         if candidates.is_empty() {
-            let same_file = second.is_none();
-            candidates.extend(references(first, if same_file { Origin::MeshFile } else { Origin::SkeletonFile })?);
+            let origin = if same_file { Origin::MeshFile } else { Origin::SkeletonFile };
+            candidates.extend(references(first, origin, true)?);
             if let Some(second) = second {
-                candidates.extend(references(second, Origin::MeshFile)?);
+                candidates.extend(references(second, Origin::MeshFile, false)?);
             }
         }
         // The one with the nearest number of vertices is the same mesh most likely; seams only ever add vertices.
@@ -80,6 +89,16 @@ impl Sources {
             reference = own();
         }
         Ok(Some(Self { skeleton, mesh, reference, weighted }))
+    }
+
+    /// [`SkeletonClip::bring_rest_to_size`], with the rest mesh that belongs to it.
+    pub(super) fn bring_rest_to_size(&mut self, findings: &mut Vec<Finding>) {
+        let Some(size) = self.skeleton.as_mut().and_then(SkeletonClip::bring_rest_to_size) else { return };
+        if let Some(reference) = self.reference.as_mut().filter(|reference| reference.bound) {
+            reference.rest.iter_mut().for_each(|point| *point *= size);
+        }
+        let what = format!("the bind pose was scaled by {size:.4}, as its skeleton is in every frame");
+        findings.push(Finding::note(Trouble::Remark, what));
     }
 
     /// Numbers of frames become seconds.
@@ -237,7 +256,7 @@ fn choose_mesh(scene: &mut Scene, options: &PackOptions, findings: &mut Vec<Find
 }
 
 /// The rest meshes of a scene; a mesh without a rest gives its only frame.
-fn references(scene: Scene, origin: Origin) -> Result<Vec<Reference>, FileError> {
+fn references(scene: Scene, origin: Origin, bound: bool) -> Result<Vec<Reference>, FileError> {
     let mut list = Vec::new();
     for mut mesh in scene.meshes {
         let rest = match mesh.rest.take() {
@@ -245,7 +264,7 @@ fn references(scene: Scene, origin: Origin) -> Result<Vec<Reference>, FileError>
             None if origin == Origin::Topology && !mesh.times.is_empty() => mesh.frame(0)?,
             None => continue,
         };
-        list.push(Reference { rest, surface: mesh.surface, origin });
+        list.push(Reference { rest, surface: mesh.surface, origin, bound });
     }
     Ok(list)
 }
