@@ -252,11 +252,11 @@ impl<'model> Evaluator<'model> {
     /// Positions, and normals turned by the palette: the rest normals moved by each vertex's blended matrix, as engines
     /// do it. Cheap; of length one to within 4e-4; wrong where the skin bulges, for that is not in the matrix.
     ///
-    /// Methods that do not blend matrices for their positions (all but linear blend skinning, half-way joints and rotational
-    /// regression) have them turned approximately: a vertex's lightest weights, up to a hundredth of them all, count for its
-    /// heaviest joint, and the rest is rounded to 16 bits. With weights that are not negative and k joints a vertex the
-    /// direction is off by at most 2 sin(θ/2) · 0.01 + 2e-4 (k + 1) radians, over the length of the blended normal, if the joints are turned from
-    /// each other by up to θ: two thirds of a degree for four joints at 60°.
+    /// Methods that do not blend matrices for their positions (all but linear blend skinning, half-way joints and
+    /// rotational regression) have them turned approximately: a vertex's lightest weights, up to a hundredth of them all,
+    /// count for its heaviest joint, and the rest is rounded to 16 bits. With k joints a vertex, turned from each other by
+    /// up to θ, and weights that are not negative the direction is off by at most 2 sin(θ/2) · 0.01 + 2e-4 (k + 1) radians,
+    /// over the length of the blended normal: two thirds of a degree for four joints at 60°.
     ///
     /// Panics as [`Self::positions`] does, and without [`Options::normals`].
     pub fn positions_and_palette_normals(

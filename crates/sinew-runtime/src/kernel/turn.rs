@@ -1,19 +1,23 @@
 //! Palette normals of methods that do not blend matrices, sixteen vertices at a time: `n ∝ Σ_b T_b (w_b n̂)` without the
 //! translations, the rest normal turned by the blended matrix.
 //!
-//! Only the direction counts, and 16 bits are enough for that: a register holds sixteen numbers instead of eight, and
-//! multiplying whole numbers leaves alone the units that multiply-adds take turns for. The matrices are scaled by one number
-//! for the whole palette, the products w_b n̂ by one for each vertex; neither changes the direction.
+//! Only the direction counts, and 16 bits are enough for that: a register holds sixteen numbers instead of eight, and there
+//! is half as much to read. The matrices are scaled by one number for the whole palette, the products w_b n̂ by one for
+//! each vertex; neither changes the direction.
+//!
+//! A joint takes nine multiplications and nine additions for sixteen vertices, where positions take 24 multiply-adds; making
+//! the sums unit and writing them costs as much as another two or three joints. Tried on Zen 3: both in one pass, hardly
+//! faster; the blended matrix in 16 bits, and pairs of products (`madd`), slower.
 //!
 //! **How far off.** Two things are left out, both small beside what palette normals miss anyway, the bulging of the skin:
 //!
 //! - A vertex's lightest weights, up to [`LEFT_OUT`] of them all, go to its heaviest joint. If the joints are turned by
 //!   at most θ from each other, that moves the sum by at most 2 sin(θ/2) · 0.01: 0.6° at 60°, 1.2° in any pose. Fitted
 //!   models have many weights like that, each of which has a whole block visit its joint.
-//! - Rounding, in units of a number's last digit, for k joints a vertex: an entry of a matrix is off by ½, which moves a
-//!   coordinate of the sum by up to ½√3 over all joints; a coordinate of w_b n̂ likewise, by up to ½ a joint; a product by ½, 3/2 a joint.
-//!   Together √3 (½√3 + 2k) for the vector, where a turned normal has length 32,767/√3: less than 2e-4 (k + 1) radians, and
-//!   typically a tenth of that.
+//! - Rounding, in units of a number's last digit, for k joints a vertex. A matrix's entries are off by ½, which moves a
+//!   coordinate of the sum by up to ½√3 over all joints; the coordinates of w_b n̂ likewise, by up to ½ a joint; the
+//!   products too, by up to 3/2 a joint. Together that is √3 (½√3 + 2k) for the vector, where a turned normal has length
+//!   32,767/√3: less than 2e-4 (k + 1) radians.
 //!
 //! Where weights cancel each other, or some joints are scaled far more than others, the sum is shorter than that and the
 //! angles are larger in proportion.
@@ -87,8 +91,8 @@ impl TurningSkin {
     }
 
     /// The palette in whole numbers, scaled such that no sum leaves 16 bits: with A the matrices and n̂ a unit vector no
-    /// coordinate of Σ A w n̂ / Σ|w| is larger than the largest Frobenius norm of an A, and that is at most √(x² + y² + z²) if
-    /// x, y and z are the lengths of the longest columns.
+    /// coordinate of Σ A w n̂ / Σ|w| is larger than the largest Frobenius norm of an A, and that is at most
+    /// √(x² + y² + z²) if x, y and z are the lengths of the longest columns.
     #[inline(always)]
     fn set<L: Lanes>(&self, s: L, palette: &[Matrix], turns: &mut [Turn]) {
         let mut longest = Vec4::splat(f32::MIN_POSITIVE);
@@ -124,8 +128,8 @@ impl TurningSkin {
     }
 }
 
-/// A vertex's weights without the lightest, ascending by joint and scaled such that their sizes sum to [`MOST`], less what rounding
-/// may add to a coordinate: 3 for each joint and 3 besides.
+/// A vertex's weights without the lightest, ascending by joint and scaled such that their sizes sum to [`MOST`], less what
+/// rounding may add to a coordinate: 3 for each joint and 3 besides.
 fn heavy(weights: impl Iterator<Item = (usize, f32)>) -> Vec<(u32, f32)> {
     let mut all: Vec<(u32, f32)> = weights.map(|(joint, weight)| (joint as u32, weight)).collect();
     all.sort_by_key(|&(joint, _)| joint);
@@ -211,8 +215,8 @@ mod tests {
 
     #[test]
     fn no_sum_leaves_sixteen_bits() {
-        // As long a sum as there can be: every matrix as far as its norm allows along x, the normal along its rows, and enough joints
-        // for roundings to add up.
+        // As long a sum as there can be: every matrix as far as its norm allows along x, the normal along its rows, and
+        // enough joints for roundings to add up.
         let row = [3.0, 3.0, 3.0, 1e9];
         for rows in [[row, [0.0; 4], [0.0; 4]], [row.map(|x| -x), [0.0; 4], [0.0; 4]]] {
             let matrix = Matrix(rows.as_flattened().try_into().expect("twelve entries"));
