@@ -1,6 +1,14 @@
 //! The `sinew` program. Flags are parsed literally ([`cli`]), resolved in each command's file ([`commands`]), and end in
 //! library calls. Tables go to stdout, progress and warnings to stderr; exit 0 done, 1 a stated threshold missed, 2 an error.
 
+/// A line to stderr. Unlike the standard one it does not panic when nobody reads any more (`sinew fit … 2>&1 | head`).
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod animation;
 mod character;
 mod cli;
@@ -34,8 +42,6 @@ fn main() -> ExitCode {
     match cli.run() {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::ThresholdMissed) => ExitCode::from(1),
-        // The reader of a pipe may stop early (`sinew data --list | head`): not an error.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", told_once(&error));
             ExitCode::from(2)
@@ -64,9 +70,4 @@ pub(crate) fn told_once(error: &anyhow::Error) -> String {
         }
     }
     text
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let pipe = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(pipe))
 }

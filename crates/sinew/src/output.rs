@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-/// A line to stdout; a closed pipe is an error that `main` forgives.
+/// A line to stdout. The reader of a pipe may stop early (`sinew measure … --json m.json | head -3`): that is not an error,
+/// and whatever goes to files is still to be written.
 pub fn line(text: &str) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{text}")?;
-    Ok(())
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
 }
 
 /// A table with aligned columns; the header is left out if it is all empty.

@@ -31,6 +31,27 @@ fn a_missed_threshold_is_exit_code_one() {
 }
 
 #[test]
+fn a_reader_that_stops_early_loses_no_file_and_no_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data bar -o bar.npz");
+    // The read ends of the pipes are closed before the program writes its first line.
+    let unread = |words: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sinew"));
+        command.current_dir(folder.path()).args(words.split(' '));
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        child.wait().unwrap().code()
+    };
+    assert_eq!(unread("fit bar.npz --method ssd --train 0 -o bar.sinew --json fit.json"), Some(0));
+    assert_eq!(unread("measure bar.sinew bar.npz --at-most-ee 1 --json m.json"), Some(1));
+    assert_eq!(unread("fit missing.npz -o bar.sinew"), Some(2));
+    for file in ["bar.sinew", "fit.json", "m.json"] {
+        assert!(folder.path().join(file).exists(), "{file} was not written");
+    }
+}
+
+#[test]
 fn errors_name_the_file_and_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data bar -o bar.npz");
