@@ -90,6 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
         output::line(&advice::under_budget(&contest, budget))?;
     }
     output::line(&format!("report: {}", args.output.join("index.html").display()))?;
+    anyhow::ensure!(contest.interrupted || contest.finished().next().is_some(), "no method could be fitted");
     anyhow::ensure!(!contest.interrupted, "interrupted; the report holds what was finished");
     Ok(Ended::Done)
 }

@@ -41,6 +41,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     output::check_json(args.json.as_ref())?;
     let method =
         Method::by_name(&args.method).ok_or_else(|| anyhow::anyhow!("there is no method `{}`", args.method))?;
+    anyhow::ensure!(args.count > 0, "--count must be at least 1");
     let examples = load::examples(&args.examples)?;
     let train = args.train.resolve(examples.split(), examples.frame_count())?;
     let left_out = left_out_errors(&examples, &method, &train)?;

@@ -83,10 +83,11 @@ pub fn under_budget(contest: &Contest, budget: &Budget) -> String {
     match fits.min_by(|a, b| error(a.1).total_cmp(&error(b.1))) {
         Some((contender, finished)) => {
             let mut words = format!(
-                "Under this budget choose {} ({}): {:.1} % error on unseen poses, {} bytes, {:.0} µs a frame, {} joints.",
+                "Under this budget choose {} ({}): {:.1} % error on {}, {} bytes, {:.0} µs a frame, {} joints.",
                 contender.title,
                 contender.name,
                 error(finished),
+                contest.rules.measured(),
                 finished.model.cost().bytes,
                 finished.microseconds,
                 palette(finished)
@@ -114,7 +115,7 @@ pub fn words(contest: &Contest) -> Vec<String> {
         return vec!["No method could be fitted; see the reasons in the table.".into()];
     };
     let mut words = Vec::new();
-    let unseen = if contest.rules.test.is_some() { "unseen poses" } else { "poses that were left out in turn" };
+    let unseen = contest.rules.measured();
     let mut first = format!(
         "{} ({}) has the least error on {unseen}: {:.1} % of the best rigid binding's",
         best.title,

@@ -47,6 +47,18 @@ pub struct Rules {
     pub jobs: usize,
 }
 
+impl Rules {
+    /// What the errors are measured on, in words: frames that trained are not called unseen.
+    pub fn measured(&self) -> &'static str {
+        match &self.test {
+            None => "poses that were left out in turn",
+            Some(test) if test.iter().all(|e| !self.train.contains(e)) => "unseen poses",
+            Some(test) if test.iter().all(|e| self.train.contains(e)) => "training poses",
+            Some(_) => "the measured poses, some of which trained",
+        }
+    }
+}
+
 /// A fit's working memory over the size of its training meshes: a guess on the safe side, not a measurement.
 const FIT_MEMORY: usize = 24;
 
@@ -347,6 +359,17 @@ mod tests {
 
     use super::*;
     use crate::compare::{page, results};
+
+    #[test]
+    fn frames_that_trained_are_not_called_unseen() {
+        let measured = |test: Option<Vec<usize>>| {
+            Rules { source: "bar".into(), train: vec![0, 1], test, timing: Duration::ZERO, jobs: 1 }.measured()
+        };
+        assert_eq!(measured(Some(vec![2, 3])), "unseen poses");
+        assert_eq!(measured(Some(vec![1, 0])), "training poses");
+        assert!(measured(Some(vec![1, 2])).contains("some of which trained"));
+        assert!(measured(None).contains("left out"));
+    }
 
     /// No examples that pass their checks make a method fail, so one gets a parameter that it refuses.
     #[test]

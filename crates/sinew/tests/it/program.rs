@@ -66,6 +66,8 @@ fn errors_name_the_file_and_what_to_do() {
         ("fit bar.npz --train 0..9999 -o x.sinew", "9998"),
         ("fit bar.npz --method ssd --influences 0 -o x.sinew", "influences is 0; it must be 1 to 16"),
         ("measure noise.sinew bar.npz", "noise.sinew"),
+        ("suggest bar.npz --count 0", "--count must be at least 1"),
+        ("compare bar.npz --methods ssd --train 0 --leave-one-out -o report", "no method could be fitted"),
         ("bounds dqs.sinew", "dqs.sinew: bounds are known for linear blend"),
         ("measure bar.sinew tube.npz", "the model was made for"),
         ("measure bar.sinew bar.npz --frames nonsense", "nonsense"),
