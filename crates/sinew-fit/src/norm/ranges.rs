@@ -120,10 +120,13 @@ impl RangesOfMotion {
                 continue;
             }
             let wrong = |what: String| FitError::Data(format!("line {}: {what}", number + 1));
-            let [name, kind, numbers @ ..] = &words[..] else {
+            // Names may have spaces (`Bip001 L Hand`): everything before the kind is one.
+            let at = words.iter().rposition(|word| matches!(*word, "hinge" | "cone")).filter(|&at| at > 0).unwrap_or(1);
+            let [kind, numbers @ ..] = words.get(at..).unwrap_or_default() else {
                 return Err(wrong("a line is `BONE hinge X Y Z FROM TO` or `BONE cone X Y Z MOST`".into()));
             };
-            let bone = skeleton.find(name).ok_or_else(|| wrong(format!("there is no bone `{name}`")))?;
+            let name = words[..at].join(" ");
+            let bone = skeleton.find(&name).ok_or_else(|| wrong(format!("there is no bone `{name}`")))?;
             let numbers: Vec<f64> = numbers
                 .iter()
                 .map(|word| word.parse::<f64>().ok().filter(|x| x.is_finite()))

@@ -204,3 +204,17 @@ fn bad_ranges_are_refused_with_their_line() {
         assert!(error.contains(word), "{text}: {error}");
     }
 }
+
+#[test]
+fn ranges_of_bones_whose_names_have_spaces() {
+    let names = ["Bip001", "Bip001 L Hand", "hinge"];
+    let bone = |(b, name): (usize, &&str)| Bone {
+        name: (*name).into(),
+        parent: b.checked_sub(1),
+        rest: DAffine3::from_translation(DVec3::X * b as f64),
+    };
+    let skeleton = Skeleton::new(names.iter().enumerate().map(bone).collect()).unwrap();
+    let ranges = RangesOfMotion::parse("Bip001 L Hand hinge 0 0 1 0 90\nhinge cone 1 0 0 20", &skeleton).unwrap();
+    let turns: Vec<usize> = ranges.joints.iter().map(Vec::len).collect();
+    assert_eq!(turns, [0, 1, 1]);
+}
