@@ -187,3 +187,15 @@ pub(crate) fn check_finite(name: &str, values: &[f32]) -> Result<(), ModelError>
         None => Ok(()),
     }
 }
+
+/// Refuses NaN, infinity and what is less than nil.
+pub(crate) fn check_not_negative(name: &str, values: &[f32]) -> Result<(), ModelError> {
+    check_finite(name, values)?;
+    match values.iter().position(|&value| value < 0.0) {
+        Some(entry) => {
+            let value = f64::from(values[entry]);
+            Err(ModelError::TooSmall { name: name.into(), entry, value, least: 0.0 })
+        }
+        None => Ok(()),
+    }
+}

@@ -73,4 +73,16 @@ pub enum ModelError {
         /// The offending value.
         value: f32,
     },
+    /// A number is smaller than what is computed from it allows.
+    #[error("`{name}` entry {entry} is {value}; it must be at least {least}")]
+    TooSmall {
+        /// The tensor.
+        name: String,
+        /// Where in it.
+        entry: usize,
+        /// The offending value.
+        value: f64,
+        /// The smallest that is allowed.
+        least: f64,
+    },
 }

@@ -13,7 +13,7 @@
 
 use glam::{Mat3A, Quat};
 
-use crate::character::{check_finite, check_indices};
+use crate::character::{check_finite, check_indices, check_not_negative};
 use crate::file::{TensorReader, TensorWriter};
 use crate::{Character, ModelError, PosedSkeleton};
 
@@ -76,15 +76,15 @@ impl PoseSpace {
             });
         }
         check_finite("pose_space.rotations", &self.rotations)?;
-        check_finite("pose_space.fade", self.fade.as_flattened())?;
-        check_finite("pose_space.peak_rate", &[self.peak_rate])?;
+        // Squares, and rates of 1/(1 + rate d²): less than nil has no root, or divides by nil somewhere.
+        check_not_negative("pose_space.fade", self.fade.as_flattened())?;
+        check_not_negative("pose_space.peak_rate", &[self.peak_rate])?;
         for region in &self.regions {
             let indices = region.joints.iter().map(|&(j, _)| j as usize);
             check_indices("pose_space.region_joints", indices, joints)?;
             check_finite("pose_space.region_terms", &[region.constant, region.product, region.additive, region.peak])?;
-            for &(_, rate) in &region.joints {
-                check_finite("pose_space.region_rates", &[rate.max(0.0), -rate.min(0.0)])?;
-            }
+            let rates: Vec<f32> = region.joints.iter().map(|&(_, rate)| rate).collect();
+            check_not_negative("pose_space.region_rates", &rates)?;
         }
         Ok(())
     }

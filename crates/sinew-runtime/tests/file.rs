@@ -1,8 +1,12 @@
 //! `.sinew`: what is written comes back; every flipped bit is noticed; hostile files are errors.
 
 use glam::{Affine3A, Quat, Vec3};
+use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
 use sinew_runtime::deform::{DualQuaternion, LinearBlend};
-use sinew_runtime::{Bone, Character, Deformer, Evaluator, Metadata, Model, Polygons, Skin};
+use sinew_runtime::{
+    Bone, Character, Correction, Deformer, Evaluator, Instructions, KernelRegion, Metadata, Model, ModelError, Options,
+    Polygons, PoseSpace, Skin,
+};
 
 fn character() -> Character {
     let bone =
@@ -114,6 +118,61 @@ fn parts_that_do_not_fit_are_refused() {
     refused(|c| c.skin.weights.truncate(7), "skin.weights");
     refused(|c| c.skin.weights[2] = f32::NAN, "not a finite number");
     refused(|c| c.bones[1].rest.matrix3 = glam::Mat3A::ZERO, "singular");
+}
+
+/// A correction of `corpus/sinew/rr.sinew` by one region with one example pose; `change` makes it unusable, or odd.
+fn corrected(change: fn(&mut ProxyCorrection)) -> Result<Model, ModelError> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sinew/rr.sinew");
+    let mut model = Model::read(&path)?;
+    model.correction = None;
+    let Deformer::RotationalRegression(d) = &model.deformer else { panic!("rr.sinew is rotational regression") };
+    let region = KernelRegion { joints: vec![(0, 1.0)], constant: 0.0, product: 1.0, additive: 0.0, peak: 0.0 };
+    let mut correction = ProxyCorrection {
+        proxy_count: d.proxy_count(),
+        space: PoseSpace {
+            poses: 1,
+            joints: vec![1],
+            rotations: vec![0.0, 0.0, 0.0, 1.0],
+            fade: vec![[1.0, 4.0]],
+            peak_rate: 0.0,
+            regions: vec![region],
+        },
+        regions: vec![ProxyRegion { bone: 1, proxies: vec![0, 1], mixing: vec![1.0], components: vec![[0.1; 12]; 2] }],
+    };
+    change(&mut correction);
+    model.with_correction(Correction::Proxies(correction))
+}
+
+#[test]
+fn kernels_that_give_no_number_are_refused() {
+    assert!(corrected(|_| {}).is_ok());
+    let refused = |change: fn(&mut ProxyCorrection), message: &str| {
+        let error = corrected(change).unwrap_err().to_string();
+        assert!(error.contains(message), "`{error}` does not say `{message}`");
+    };
+    refused(|c| c.space.fade[0][0] = -1.0, "`pose_space.fade` entry 0 is -1; it must be at least 0");
+    refused(|c| c.space.peak_rate = -2.0, "`pose_space.peak_rate` entry 0 is -2");
+    refused(|c| c.space.regions[0].joints[0].1 = f32::NAN, "`pose_space.region_rates` entry 0 is NaN");
+    refused(|c| c.space.regions[0].joints[0].1 = -1.0, "`pose_space.region_rates` entry 0 is -1");
+}
+
+#[test]
+fn a_region_without_components_corrects_nothing() {
+    let empty = corrected(|c| {
+        c.regions[0].mixing.clear();
+        c.regions[0].components.clear();
+    });
+    let empty = empty.unwrap();
+    let plain = Model { correction: None, ..empty.clone() };
+    let pose: Vec<Affine3A> = plain.character.bones.iter().map(|bone| bone.rest).collect();
+    for instructions in [Instructions::detect(), Instructions::Plain] {
+        let positions = |model: &Model| {
+            let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
+            Evaluator::with(model, Options { instructions, ..Options::default() }).positions(&pose, &mut positions);
+            positions
+        };
+        assert_eq!(positions(&empty), positions(&plain));
+    }
 }
 
 #[test]

@@ -100,7 +100,8 @@ impl ProxyCorrection {
             let turn = nearest_rotation(posed.relative[region.bone].matrix3);
             for (i, &p) in region.proxies.iter().enumerate() {
                 let mut sum = [0.0_f32; 12];
-                for (component, &weight) in region.components[i..].iter().step_by(region.proxies.len()).zip(&*weights) {
+                let own = region.components.iter().skip(i).step_by(region.proxies.len());
+                for (component, &weight) in own.zip(&*weights) {
                     sum.iter_mut().zip(component).for_each(|(sum, c)| *sum += weight * c);
                 }
                 let column = |k: usize| turn * Vec3A::new(sum[3 * k], sum[3 * k + 1], sum[3 * k + 2]);

@@ -100,7 +100,7 @@ impl FullGradients {
             Some((entry, &value)) => {
                 Err(ModelError::NotFinite { name: "factor.values".into(), entry, value: value as f32 })
             }
-            None => Ok(()),
+            None => factor.check_pivots(),
         }
     }
 
@@ -253,6 +253,20 @@ impl TrianglePredictors {
 }
 
 impl PoissonFactor {
+    /// Every frame divides by D. A factor of a positive definite matrix has all of it above nil, and no entry so far below
+    /// the largest that a product of two roundings would swallow it.
+    fn check_pivots(&self) -> Result<(), ModelError> {
+        let largest = self.diagonal.iter().copied().fold(0.0, f64::max);
+        let least = (largest * f64::EPSILON * f64::EPSILON).max(f64::MIN_POSITIVE);
+        match self.diagonal.iter().position(|&pivot| pivot < least) {
+            Some(entry) => {
+                let value = self.diagonal[entry];
+                Err(ModelError::TooSmall { name: "factor.diagonal".into(), entry, value, least })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Solves in place, in the order of elimination.
     fn solve(&self, x: &mut [DVec3]) {
         let column = |k: usize| self.starts[k] as usize..self.starts[k + 1] as usize;
@@ -268,6 +282,32 @@ impl PoissonFactor {
                 value -= self.values[index] * x[self.rows[index] as usize];
             }
             x[k] = value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_that_would_divide_by_nil_is_refused() {
+        let factor = |diagonal: Vec<f64>| {
+            let n = diagonal.len() as u32;
+            PoissonFactor {
+                vertices: (0..n).collect(),
+                starts: vec![0; diagonal.len() + 1],
+                rows: vec![],
+                values: vec![],
+                diagonal,
+            }
+        };
+        assert!(factor(vec![]).check_pivots().is_ok());
+        assert!(factor(vec![2.0, 1e-9]).check_pivots().is_ok());
+        // The last is a whole number's bits taken for a number.
+        for pivot in [0.0, -1.0, f64::from_bits(39)] {
+            let error = factor(vec![2.0, pivot]).check_pivots().unwrap_err().to_string();
+            assert!(error.contains("`factor.diagonal` entry 1"), "{error}");
         }
     }
 }
