@@ -160,6 +160,10 @@ impl<'model> Evaluator<'model> {
             use rayon::prelude::*;
             let characters = poses.par_chunks(bones).zip(positions.par_chunks_mut(vertices.max(1)));
             characters.for_each_init(|| self.clone(), |own, (pose, positions)| own.positions(pose, positions));
+            // The clones are gone; the last pose is to be this evaluator's all the same.
+            if let Some(last) = poses.chunks_exact(bones).next_back() {
+                self.prepare(last);
+            }
             return;
         }
         if matches!(*self.plan, Plan::Direct) || self.model.correction.is_some() {
@@ -194,13 +198,14 @@ impl<'model> Evaluator<'model> {
     }
 
     /// How far the last pose lies outside the joint ranges that the model was trained on: the joint farthest out, and
-    /// by how many radians. Nothing if it lies within, or if the model's method does not know its ranges.
+    /// by how many radians. The last pose is the latest that any method of the evaluator was given, of a crowd the last
+    /// character's. Nothing if it lies within, or if the model's method does not know its ranges.
     #[must_use]
     pub fn outside_training(&self) -> Option<(usize, f32)> {
         let ranges = self.model.deformer.ranges()?;
         let joints = &self.scratch.joints;
         let Deformer::RotationalRegression(d) = &self.model.deformer else {
-            return joints.outside(ranges, |b| joints.bones[b]);
+            return joints.outside(ranges, |b| nearest_rotation(self.posed.relative[b].matrix3));
         };
         let (frame, rest_frame) = (self.posed.frame.matrix3, self.posed.rest_frame.matrix3);
         let world = &self.matrices[d.proxy_count()..];
@@ -208,7 +213,8 @@ impl<'model> Evaluator<'model> {
     }
 
     /// The palette of the last pose, if the method draws vertices by proxy bones: transforms from the rest mesh to the
-    /// posed one, both in the world, of the proxy bones (P) and then of the skeleton's bones (J). Empty otherwise.
+    /// posed one, both in the world, of the proxy bones (P) and then of the skeleton's bones (J). Empty otherwise. The last
+    /// pose is the latest that positions or boxes were asked for; [`Self::inputs`] leaves the proxy bones where they are.
     pub fn palette(&self) -> impl ExactSizeIterator<Item = Affine3A> + '_ {
         let proxies = matches!(self.model.deformer, Deformer::RotationalRegression(_));
         let count = if proxies { self.matrices.len() } else { 0 };
@@ -222,8 +228,8 @@ impl<'model> Evaluator<'model> {
         let character = &self.model.character;
         self.set_proxy_deltas();
         match &self.model.deformer {
-            Deformer::RotationalRegression(d) => {
-                d.pose_palette(&self.posed, &mut self.scratch);
+            Deformer::RotationalRegression(_) => {
+                self.set_plain_palette();
                 bounds.pose(&self.scratch.palette, boxes);
             }
             _ => bounds.pose(&self.posed.world, boxes),

@@ -4,7 +4,7 @@
 //! use sinew_runtime::{Evaluator, Model};
 //! let model = Model::read("character.sinew".as_ref())?;
 //! let mut evaluator = Evaluator::new(&model);
-//! let pose: Vec<glam::Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();
+//! let pose: Vec<sinew_runtime::glam::Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();
 //! let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
 //! evaluator.positions(&pose, &mut positions);
 //! # Ok::<(), sinew_runtime::ModelError>(())
@@ -41,6 +41,8 @@ pub use deform::Deformer;
 pub use error::ModelError;
 pub use evaluator::{Evaluator, Options};
 pub use file::FORMAT_VERSION;
+/// Whose transforms poses are made of, in the version that fits.
+pub use glam;
 pub use inputs::Inputs;
 pub use joint_rotations::{JointRanges, JointRotations};
 pub use kernel::blocks::registers;

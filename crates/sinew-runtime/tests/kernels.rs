@@ -4,9 +4,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use glam::{Affine3A, Quat, Vec3};
+use sinew_runtime::bounds::Bounds;
 use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{
-    AnimationSpace, BlockRows, DualQuaternion, GradientPredictors, LinearBlend, MultiWeight, RotationalRegression,
+    AnimationSpace, BlockRows, DualQuaternion, FullGradients, GradientPredictors, LinearBlend, MultiWeight,
+    PoissonFactor, RotationalRegression, TrianglePredictors,
 };
 use sinew_runtime::{
     Bone, Character, Correction, Deformer, Evaluator, Instructions, JointRanges, KernelRegion, Metadata, Model,
@@ -545,6 +547,50 @@ fn a_crowd_is_its_characters_one_by_one() {
         Evaluator::new(&model).crowd(&poses, &mut all);
         for (pose, crowd) in poses.chunks(9).zip(all.chunks(70)) {
             assert_eq!(crowd, positions(&model, Instructions::detect(), pose), "{}", model.deformer.kind());
+        }
+    }
+}
+
+#[test]
+fn what_is_outside_the_trained_ranges_is_of_the_last_pose_whoever_asked_for_it() {
+    let mut numbers = Numbers(11);
+    let character = character(&mut numbers, &Size { vertices: 70, joints: 9, influences: 4 });
+    let mut proxies = rotational_regression(&mut numbers, &character, 5);
+    proxies.ranges.low.fill([-0.1; 3]);
+    proxies.ranges.high.fill([0.2; 3]);
+    let triangles = rotational_regression(&mut numbers, &character, character.triangles.len()).predictors;
+    let factor = PoissonFactor { vertices: vec![], starts: vec![0], rows: vec![], values: vec![], diagonal: vec![] };
+    let predictors = TrianglePredictors::Rotational(triangles);
+    let full = FullGradients { ranges: proxies.ranges.clone(), predictors, factor };
+    let rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest).collect();
+    let far = pose(&mut numbers, &character);
+    let both = [rest.as_slice(), &far].concat();
+    for deformer in [Deformer::RotationalRegression(proxies), Deformer::FullGradients(full)] {
+        let model = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+        let options = Options {
+            #[cfg(feature = "rayon")]
+            threads: true,
+            ..Options::default()
+        };
+        let mut evaluator = Evaluator::with(&model, options);
+        let (mut one, mut two) = (vec![[0.0; 3]; 70], vec![[0.0; 3]; 140]);
+        evaluator.positions(&far, &mut one);
+        let (outside, palette) = (evaluator.outside_training(), evaluator.palette().collect::<Vec<_>>());
+        assert!(outside.is_some());
+        let mut after = |what: &str, palette_too: bool, act: &mut dyn FnMut(&mut Evaluator)| {
+            evaluator.positions(&rest, &mut one);
+            assert_eq!(evaluator.outside_training(), None);
+            act(&mut evaluator);
+            let (joint, by) = evaluator.outside_training().expect(what);
+            // 1e-4: the rotation comes from matrices of another order of products.
+            assert!(outside.is_some_and(|(j, b)| j == joint && (b - by).abs() < 1e-4), "{what}: {joint}, {by}");
+            let close = palette.iter().zip(evaluator.palette()).all(|(a, b)| a.abs_diff_eq(b, TOLERANCE));
+            assert!(close || !palette_too, "{what}: the palette is another pose's");
+        };
+        after("crowd", true, &mut |evaluator| evaluator.crowd(&both, &mut two));
+        after("inputs", false, &mut |evaluator| _ = evaluator.inputs(&far));
+        if let Ok(bounds) = Bounds::new(&model, 16) {
+            after("bounds", true, &mut |evaluator| evaluator.bounds(&bounds, &far, &mut Vec::new()));
         }
     }
 }
