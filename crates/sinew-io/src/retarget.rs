@@ -4,6 +4,8 @@
 //! A pose is carried over as its motion from the rest: `G_b = C T_b C⁻¹ Ĝ_b`, `T_b` of the clip, `Ĝ_b` the target's rest,
 //! C the change of units and axes under which the clip's joints lie on the target's at rest.
 
+use std::collections::BTreeMap;
+
 use glam::{DAffine3, DVec3};
 use sinew_examples::{Bone, Pose};
 
@@ -32,7 +34,13 @@ pub struct Retargeted {
 
 /// Carries `clip` over to `bones`; an error says why it cannot be.
 pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, String> {
-    let places: Vec<Option<usize>> = bones.iter().map(|bone| find(&clip.bones, &bone.name)).collect();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut places: Vec<Option<usize>> = Vec::with_capacity(bones.len());
+    for bone in bones {
+        let before = seen.entry(&bone.name).or_default();
+        places.push(find(&clip.bones, &bone.name, *before));
+        *before += 1;
+    }
     let names = |list: &[Bone]| list.iter().take(5).map(|bone| bone.name.clone()).collect::<Vec<_>>().join(", ");
     if places.iter().all(Option::is_none) {
         let (wanted, found) = (names(bones), names(&clip.bones));
@@ -76,12 +84,13 @@ pub fn retarget(clip: &SkeletonClip, bones: &[Bone]) -> Result<Retargeted, Strin
     })
 }
 
-/// The bone called `name`; if there is none, the one whose name differs only in letters that some formats cannot hold, as
+/// The bone called `name`, of several the one that has `before` others of that name before it; if there is none, the one whose name differs only in letters that some formats cannot hold, as
 /// `mixamorig:Hips` is `mixamorig_Hips` in USD.
-fn find(bones: &[Bone], name: &str) -> Option<usize> {
+fn find(bones: &[Bone], name: &str, before: usize) -> Option<usize> {
     let plain = |name: &str| name.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect::<String>();
-    let exact = bones.iter().position(|bone| bone.name == name);
-    exact.or_else(|| {
+    let mut exact = (0..bones.len()).filter(|&b| bones[b].name == name);
+    let first = exact.clone().next();
+    exact.nth(before).or(first).or_else(|| {
         let wanted = plain(name);
         let mut alike = (0..bones.len()).filter(|&b| plain(&bones[b].name) == wanted);
         alike.next().filter(|_| alike.next().is_none())
@@ -135,9 +144,15 @@ mod tests {
             parent: None,
             rest: DAffine3::IDENTITY,
         });
-        assert_eq!(find(&bones, "a_b"), Some(1));
-        assert_eq!(find(&bones, "left_foot_001"), Some(2));
-        assert_eq!(find(&bones, "x_y"), None, "two would do");
+        assert_eq!(find(&bones, "a_b", 0), Some(1));
+        assert_eq!(find(&bones, "left_foot_001", 0), Some(2));
+        assert_eq!(find(&bones, "x_y", 0), None, "two would do");
+    }
+
+    #[test]
+    fn bones_of_one_name_are_matched_in_their_order() {
+        let bones = ["x", "y", "x"].map(|name| Bone { name: name.into(), parent: None, rest: DAffine3::IDENTITY });
+        assert_eq!([0, 1, 2].map(|before| find(&bones, "x", before)), [Some(0), Some(2), Some(0)]);
     }
 
     #[test]
