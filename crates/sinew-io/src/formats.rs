@@ -37,6 +37,9 @@ fn read_any(path: &Path) -> Result<Scene, FileError> {
     if path.is_dir() {
         return crate::read_obj(path);
     }
+    if std::fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() == 0) {
+        return Err(FileError::format(path, "the file is empty: its export failed or is not finished"));
+    }
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     match ending.as_str() {
         "abc" => crate::read_alembic(path),

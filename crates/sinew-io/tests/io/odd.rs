@@ -271,3 +271,14 @@ fn a_mesh_beside_its_skeleton_is_found_and_moved() {
         assert!(farthest(found.vertices(e), &bar(e)) < 2e-3, "frame {e}");
     }
 }
+
+#[test]
+fn an_empty_file_is_told_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    for ending in ["abc", "bvh", "fbx", "glb", "mdd", "obj", "pc2", "usda", "usdc"] {
+        let path = directory.path().join(format!("empty.{ending}"));
+        std::fs::write(&path, b"").unwrap();
+        let error = read_scene(&path).unwrap_err().to_string();
+        assert!(error.contains("the file is empty"), "{error}");
+    }
+}
