@@ -3,14 +3,16 @@
 //! Every new vertex is an affine combination of old ones, and animation space is linear: with `p' = Σ_v a_v p_v`,
 //! `Σ_b T_b p'_b = Σ_v a_v (Σ_b T_b p_vb)` for every pose. So the subdivided model is the subdivided posed mesh, whatever
 //! the pose. Linear blend skinning multiplies weight and position and has no such vertex; it is first turned into animation
-//! space, which loses nothing.
+//! space, which loses nothing. Displacements of a correction (pose-space deformation, EigenSkin) are sums of vectors that one
+//! bone turns for all vertices of a part, and combine in the same way.
 //!
 //! Boundaries and edges with more than two triangles are creases with the usual boundary rule; a vertex where other than
 //! two creases meet stays where it is. Texture coordinates are halved along edges, corner by corner.
 
 use std::collections::BTreeMap;
 
-use sinew_runtime::{Character, Deformer, Model, Skin, deform};
+use sinew_runtime::correction::{VertexCorrection, VertexPart};
+use sinew_runtime::{Character, Correction, Deformer, Model, Skin, deform};
 
 use crate::FitError;
 
@@ -73,6 +75,7 @@ pub fn subdivide(model: &Model, levels: usize) -> Result<Model, FitError> {
         }
     };
     let mut character = model.character.clone();
+    let mut correction = model.vertex_correction().cloned();
     for _ in 0..levels {
         if character.triangles.len() > MOST_TRIANGLES / 4 {
             return Err(FitError::Data(format!(
@@ -81,9 +84,14 @@ pub fn subdivide(model: &Model, levels: usize) -> Result<Model, FitError> {
         }
         let step = LoopStep::new(character.vertex_count(), &character.triangles);
         skin = subdivide_coordinates(&skin, &step);
+        correction = correction.map(|correction| subdivide_correction(correction, &step));
         character = subdivide_character(&character, &step);
     }
-    Ok(Model::new(character, Deformer::AnimationSpace(skin), model.metadata.clone())?)
+    let fine = Model::new(character, Deformer::AnimationSpace(skin), model.metadata.clone())?;
+    Ok(match correction {
+        Some(correction) => fine.with_correction(Correction::Vertices(correction))?,
+        None => fine,
+    })
 }
 
 /// Triangles' edges as (lower, higher) vertex, with the third vertex of every triangle at the edge.
@@ -153,6 +161,31 @@ fn subdivide_coordinates(skin: &deform::AnimationSpace, step: &LoopStep) -> defo
     out
 }
 
+/// The kernels stay; each part displaces all vertices that have one of its own in their stencil.
+fn subdivide_correction(correction: VertexCorrection, step: &LoopStep) -> VertexCorrection {
+    let parts = correction.parts.iter().map(|part| subdivide_part(part, step)).collect();
+    VertexCorrection { parts, ..correction }
+}
+
+fn subdivide_part(part: &VertexPart, step: &LoopStep) -> VertexPart {
+    let place: BTreeMap<usize, usize> = part.vertices.iter().enumerate().map(|(i, &v)| (v as usize, i)).collect();
+    let stencils: Vec<(u32, Vec<(usize, f64)>)> = (0..)
+        .zip(&step.stencils)
+        .map(|(v, stencil)| (v, stencil.iter().filter_map(|&(u, a)| Some((*place.get(&u)?, a))).collect()))
+        .filter(|(_, own): &(u32, Vec<_>)| !own.is_empty())
+        .collect();
+    let combine = |component: &[[f32; 3]], own: &[(usize, f64)]| {
+        let sum: glam::DVec3 = own.iter().map(|&(i, a)| glam::Vec3::from(component[i]).as_dvec3() * a).sum();
+        sum.as_vec3().to_array()
+    };
+    let components = part.components.chunks_exact(part.vertices.len().max(1));
+    VertexPart {
+        vertices: stencils.iter().map(|&(v, _)| v).collect(),
+        components: components.flat_map(|c| stencils.iter().map(move |(_, own)| combine(c, own))).collect(),
+        ..*part
+    }
+}
+
 fn subdivide_character(character: &Character, step: &LoopStep) -> Character {
     let rest: Vec<glam::DVec3> = character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
     let middle = |a: [f32; 2], b: [f32; 2]| [(a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0];
@@ -200,7 +233,9 @@ pub fn subdivide_skin(skin: &Skin, step: &LoopStep) -> Skin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Method, Quiet, Training, fit};
     use glam::DVec3;
+    use sinew_examples::datasets;
 
     fn check_affine(step: &LoopStep, vertices: usize) {
         for (v, stencil) in step.stencils.iter().enumerate() {
@@ -236,5 +271,26 @@ mod tests {
         assert_eq!(step.stencils[5], [(5, 1.0)]);
         let count = step.stencils.len() as u32;
         assert!(step.triangles.as_flattened().iter().all(|&v| v < count));
+    }
+
+    #[test]
+    fn corrections_of_vertices_are_subdivided_with_the_rest() {
+        let examples = datasets::by_name("bar").map(|info| (info.make)()).unwrap();
+        let training = Training::new(&examples, &[0, 20, 40]).unwrap();
+        for name in ["psd", "eigenskin"] {
+            let model = fit(&training, &Method::by_name(name).unwrap(), &Quiet).unwrap().model;
+            let fine = subdivide(&model, 1).unwrap();
+            assert!(model.correction.is_some() && fine.correction.is_some(), "{name}");
+            let step = LoopStep::new(model.character.vertex_count(), &model.character.triangles);
+            let pose: Vec<_> = examples.pose(30).globals.iter().map(|&g| crate::to_model::transform(g)).collect();
+            let positions = |model: &Model| -> Vec<DVec3> {
+                let mut out = vec![[0.0; 3]; model.character.vertex_count()];
+                sinew_runtime::Evaluator::new(model).positions(&pose, &mut out);
+                out.into_iter().map(|p| glam::Vec3::from(p).as_dvec3()).collect()
+            };
+            let far = positions(&fine).into_iter().zip(step.apply(&positions(&model))).map(|(a, b)| a.distance(b));
+            // A few roundings of f32 at the bar's size of 2.4 m.
+            assert!(far.fold(0.0, f64::max) < 5e-6, "{name}");
+        }
     }
 }

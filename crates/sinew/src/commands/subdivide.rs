@@ -8,7 +8,8 @@ use crate::{Outcome, load, output};
 
 /// Subdivide a model by Loop's rule: the finer model is exactly the subdivided posed mesh, in every pose.
 ///
-/// Works on animation-space models, and on linear blend models by turning them into animation space first.
+/// Works on animation-space models, and on linear blend models by turning them into animation space first, with their
+/// corrections (psd, eigenskin).
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   sinew fit arm.npz --method as -o arm.sinew && sinew subdivide arm.sinew -o fine.sinew --levels 2")]
