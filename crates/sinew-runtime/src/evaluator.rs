@@ -17,7 +17,7 @@ use crate::kernel::turn::{self, Turn, TurningSkin};
 use crate::kernel::{Matrix, Scatter};
 use crate::plan::{Palette, Plan};
 use crate::posed::nearest_rotation;
-use crate::{Correction, Deformer, Model, PosedSkeleton};
+use crate::{Character, Correction, Deformer, Model, PosedSkeleton};
 
 /// What an evaluator is prepared for.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +70,13 @@ const COMPANY: usize = 4;
 /// Blocks that are posed for one character after the other: some 100 kB of data, to stay in the second-level cache.
 const TOGETHER: usize = 96;
 
+/// Whether the rest pose stands so far from the origin that proxy bones must be made in the root's frame. The regression's
+/// kernel makes them straight in the world, where their rounding grows with the square of distance over size: at sixteen
+/// it is still some 3e-5 of the size.
+fn stands_far(character: &Character) -> bool {
+    character.bones[character.root()].rest.translation.length() > 16.0 * character.diagonal()
+}
+
 /// What the plan reads of one character of a company.
 #[derive(Clone, Default)]
 struct Room {
@@ -108,7 +115,9 @@ impl<'model> Evaluator<'model> {
         let plan = if options.instructions == Instructions::Plain { Plan::Direct } else { Plan::new(model) };
         let mut scratch = model.deformer.scratch(character);
         let regression = match &model.deformer {
-            Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
+            Deformer::RotationalRegression(d)
+                if options.instructions != Instructions::Plain && !stands_far(character) =>
+            {
                 let regression = Regression::new(d, model.proxy_correction(), &model.watched_joints(d), character);
                 scratch.regression = regression.room();
                 Some(Arc::new(regression))

@@ -596,6 +596,23 @@ fn what_is_outside_the_trained_ranges_is_of_the_last_pose_whoever_asked_for_it()
 }
 
 #[test]
+fn a_regression_far_from_the_origin_is_as_exact_as_its_twin() {
+    let mut numbers = Numbers(12);
+    let mut character = character(&mut numbers, &Size { vertices: 70, joints: 9, influences: 4 });
+    let far = Affine3A::from_translation(Vec3::new(1e4, -1e4, 1e4));
+    character.rest_positions.iter_mut().for_each(|p| *p = far.transform_point3(Vec3::from(*p)).to_array());
+    character.bones.iter_mut().for_each(|bone| bone.rest = far * bone.rest);
+    let regression = rotational_regression(&mut numbers, &character, 5);
+    let model = Model::new(character, Deformer::RotationalRegression(regression), Metadata::default()).unwrap();
+    let mut pose: Vec<Affine3A> = model.character.bones.iter().map(|bone| bone.rest).collect();
+    pose[8] *= Affine3A::from_rotation_x(0.5);
+    let [fast, plain] = [Instructions::detect(), Instructions::Plain].map(|kind| positions(&model, kind, &pose));
+    let apart = fast.iter().zip(&plain).map(|(a, b)| Vec3::from(*a).distance(Vec3::from(*b))).fold(0.0, f32::max);
+    // A dozen roundings of numbers of 2e4, each 1e-3.
+    assert!(apart < 0.02, "{apart} m apart");
+}
+
+#[test]
 fn a_frame_does_not_allocate() {
     let mut numbers = Numbers(13);
     let character = character(&mut numbers, &Size { vertices: 200, joints: 9, influences: 4 });
