@@ -16,8 +16,8 @@ use crate::kernel::regress::Regression;
 use crate::kernel::turn::{self, Turn, TurningSkin};
 use crate::kernel::{Matrix, Scatter};
 use crate::plan::{Palette, Plan};
-use crate::posed::nearest_rotation;
-use crate::{Character, Correction, Deformer, Model, PosedSkeleton};
+use crate::posed::{centred_rest, nearest_rotation};
+use crate::{Correction, Deformer, Model, PosedSkeleton};
 
 /// What an evaluator is prepared for.
 #[derive(Debug, Clone, Copy)]
@@ -70,13 +70,6 @@ const COMPANY: usize = 4;
 /// Blocks that are posed for one character after the other: some 100 kB of data, to stay in the second-level cache.
 const TOGETHER: usize = 96;
 
-/// Whether the rest pose stands so far from the origin that proxy bones must be made in the root's frame. The regression's
-/// kernel makes them straight in the world, where their rounding grows with the square of distance over size: at sixteen
-/// it is still some 3e-5 of the size.
-fn stands_far(character: &Character) -> bool {
-    character.bones[character.root()].rest.translation.length() > 16.0 * character.diagonal()
-}
-
 /// What the plan reads of one character of a company.
 #[derive(Clone, Default)]
 struct Room {
@@ -115,9 +108,7 @@ impl<'model> Evaluator<'model> {
         let plan = if options.instructions == Instructions::Plain { Plan::Direct } else { Plan::new(model) };
         let mut scratch = model.deformer.scratch(character);
         let regression = match &model.deformer {
-            Deformer::RotationalRegression(d)
-                if options.instructions != Instructions::Plain && !stands_far(character) =>
-            {
+            Deformer::RotationalRegression(d) if options.instructions != Instructions::Plain => {
                 let regression = Regression::new(d, model.proxy_correction(), &model.watched_joints(d), character);
                 scratch.regression = regression.room();
                 Some(Arc::new(regression))
@@ -227,7 +218,8 @@ impl<'model> Evaluator<'model> {
     pub fn palette(&self) -> impl ExactSizeIterator<Item = Affine3A> + '_ {
         let proxies = matches!(self.model.deformer, Deformer::RotationalRegression(_));
         let count = if proxies { self.matrices.len() } else { 0 };
-        self.matrices[..count].iter().map(Affine3A::from)
+        let to_centre = Affine3A::from_translation((-self.posed.rest_frame.translation).into());
+        self.matrices[..count].iter().map(move |matrix| Affine3A::from(matrix) * to_centre)
     }
 
     /// A box around every block of `bounds` in a pose, in O(blocks): no vertex is looked at. `bounds` must be of this
@@ -339,7 +331,7 @@ impl<'model> Evaluator<'model> {
             }
             Deformer::RotationalRegression(d) => match regression {
                 Some(regression) => {
-                    posed.world_palette(pose, &mut matrices[d.proxy_count()..]);
+                    posed.centred_palette(pose, &mut matrices[d.proxy_count()..]);
                     d.fast_palette(regression, options.instructions, posed, scratch, matrices);
                 }
                 None => self.set_plain_palette(),
@@ -362,8 +354,9 @@ impl<'model> Evaluator<'model> {
         let Self { model, posed, scratch, matrices, .. } = self;
         if let Deformer::RotationalRegression(d) = &model.deformer {
             d.pose_palette(posed, scratch);
-            for (matrix, transform) in matrices.iter_mut().zip(&scratch.palette) {
-                *matrix = transform.into();
+            let from_centre = Affine3A::from_translation(posed.rest_frame.translation.into());
+            for (matrix, &transform) in matrices.iter_mut().zip(&scratch.palette) {
+                *matrix = (&(transform * from_centre)).into();
             }
         }
     }
@@ -377,10 +370,10 @@ impl<'model> Evaluator<'model> {
         }
     }
 
-    /// The skeleton's bones at the end of the palette.
-    pub(crate) fn set_world_palette(&mut self, pose: &[Affine3A]) {
+    /// The skeleton's bones at the end of a regression's palette.
+    pub(crate) fn set_bones(&mut self, pose: &[Affine3A]) {
         let first = self.matrices.len() - pose.len();
-        self.posed.world_palette(pose, &mut self.matrices[first..]);
+        self.posed.centred_palette(pose, &mut self.matrices[first..]);
     }
 
     /// Poses every vertex with the palette that was prepared.
@@ -437,8 +430,10 @@ impl Normals {
         let mut rest = vec![[0.0; 3]; character.vertex_count()];
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
         let turning = match (&model.deformer, model.deformer.palette_skin(character)) {
-            (_, Some(skin)) => {
-                let skin = BlendSkin::new(skin, &character.rest_positions, &rest);
+            (deformer, Some(skin)) => {
+                let centred = matches!(deformer, Deformer::RotationalRegression(_)).then(|| centred_rest(character));
+                let positions = centred.as_ref().unwrap_or(&character.rest_positions);
+                let skin = BlendSkin::new(skin, positions, &rest);
                 let room = skin.room();
                 Turning::Skin(Arc::new(skin), room)
             }

@@ -68,7 +68,7 @@ impl Evaluator<'_> {
         match &model.deformer {
             Deformer::HalfWay(d) => d.pose_palette(&model.character, posed, scratch),
             // What tells whether a pose is within the trained ranges reads them.
-            Deformer::RotationalRegression(_) => self.set_world_palette(pose),
+            Deformer::RotationalRegression(_) => self.set_bones(pose),
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use crate::kernel::dual::{self, Dual, DualSkin};
 use crate::kernel::lanes::Instructions;
 use crate::kernel::points::{self, PointSkin};
 use crate::kernel::{Matrix, Put};
-use crate::posed::rigid_part;
+use crate::posed::{centred_rest, rigid_part};
 use crate::{Deformer, Model, Skin};
 
 /// The last stage of a model, ready to run.
@@ -32,7 +32,8 @@ pub(crate) enum Plan {
 
 /// What a plan reads, besides its own data, for one pose.
 pub(crate) struct Palette<'a> {
-    /// Rest to posed, in the world; for [`Plan::Entries`] in the root's frame.
+    /// Rest to posed, in the world; of rotational regression from rest points from the root's rest place; for
+    /// [`Plan::Entries`] in the root's frame.
     pub matrices: &'a [Matrix],
     /// Rest to posed in the root's frame.
     pub duals: &'a [Dual],
@@ -47,7 +48,7 @@ impl Plan {
         match &model.deformer {
             Deformer::LinearBlend(_) => Self::Points(linear_blend(&character.skin, &character.rest_positions)),
             Deformer::HalfWay(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
-            Deformer::RotationalRegression(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
+            Deformer::RotationalRegression(d) => Self::Points(linear_blend(&d.skin, &centred_rest(character))),
             Deformer::AnimationSpace(d) => Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &[])),
             Deformer::MultiWeight(d) => Self::Entries(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &d.constants)),
             Deformer::DualQuaternion(_) => {

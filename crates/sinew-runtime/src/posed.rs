@@ -1,6 +1,6 @@
 //! A pose prepared for the deformers: everything in the root bone's own frame.
 
-use glam::{Affine3A, Mat3A};
+use glam::{Affine3A, Mat3A, Vec3A};
 
 use crate::Character;
 use crate::kernel::Matrix;
@@ -13,6 +13,8 @@ pub struct PosedSkeleton {
     inverse_rest: Vec<Affine3A>,
     /// The same row by row, (J).
     inverse_rest_rows: Vec<Matrix>,
+    /// The same for a rest pose moved such that its root stands in the origin, row by row, (J).
+    inverse_centred_rest_rows: Vec<Matrix>,
     /// `Ĝ_b⁻¹ F̂`, (J).
     from_rest_frame: Vec<Affine3A>,
     /// The root's rest frame F̂.
@@ -39,8 +41,12 @@ impl PosedSkeleton {
         let rest_frame = rigid_part(character.bones[root].rest);
         let bones = character.bones.len();
         let inverse_rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest.inverse()).collect();
+        // Moved before it is inverted: what remains of a large translation afterwards would be its rounding.
+        let centred = |rest: Affine3A| Affine3A { translation: rest.translation - rest_frame.translation, ..rest };
         Self {
             root,
+            inverse_centred_rest_rows: (character.bones.iter().map(|bone| Matrix::from(&centred(bone.rest).inverse())))
+                .collect(),
             inverse_rest_rows: inverse_rest.iter().map(Matrix::from).collect(),
             from_rest_frame: inverse_rest.iter().map(|&inverse| inverse * rest_frame).collect(),
             inverse_rest,
@@ -74,10 +80,13 @@ impl PosedSkeleton {
 
     /// The world transforms of a pose as rows of 3×4 matrices, (J), and nothing else: all that plain skinning needs.
     pub(crate) fn world_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
-        assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
-        for ((matrix, global), inverse_rest) in palette.iter_mut().zip(pose).zip(&self.inverse_rest_rows) {
-            *matrix = Matrix::product(global, inverse_rest);
-        }
+        products(pose, &self.inverse_rest_rows, palette);
+    }
+
+    /// The same for rest points from the root's rest place, as [`centred_rest`] gives them: far from the world's origin their
+    /// numbers keep their digits.
+    pub(crate) fn centred_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
+        products(pose, &self.inverse_centred_rest_rows, palette);
     }
 
     /// Takes the root's frame of a pose and nothing else.
@@ -93,6 +102,20 @@ impl PosedSkeleton {
         for ((matrix, &global), &from_rest_frame) in palette.iter_mut().zip(pose).zip(&self.from_rest_frame) {
             *matrix = Matrix::from(&(inverse_frame * (global * from_rest_frame)));
         }
+    }
+}
+
+/// The rest positions from the root's rest place, (V).
+pub(crate) fn centred_rest(character: &Character) -> Vec<[f32; 3]> {
+    let origin = character.bones[character.root()].rest.translation;
+    character.rest_positions.iter().map(|&p| (Vec3A::from_array(p) - origin).to_array()).collect()
+}
+
+/// `G_b X_b` of every bone, (J).
+fn products(pose: &[Affine3A], rows: &[Matrix], palette: &mut [Matrix]) {
+    assert_eq!(pose.len(), rows.len(), "a pose has one global transform a bone");
+    for ((matrix, global), rows) in palette.iter_mut().zip(pose).zip(rows) {
+        *matrix = Matrix::product(global, rows);
     }
 }
 

@@ -7,7 +7,7 @@
 //! the components once. They stand [`Packed`], two components' rows together: off by at most 1.6e-5 of the largest entry of
 //! a proxy's column.
 
-use glam::{Affine3A, DAffine3, DMat3, DVec3};
+use glam::{DMat3, DVec3};
 
 use super::Matrix;
 use super::examples::{Examples, ExamplesRoom};
@@ -57,21 +57,13 @@ pub(crate) struct CorrectionRoom {
 }
 
 impl Corrections {
-    /// Lays `c` out; `bone` finds a bone among the bones' rotations, `joint` among the joints'; `rest_frame` is F̂.
-    pub fn new(
-        c: &ProxyCorrection,
-        rest_frame: Affine3A,
-        bone: impl Fn(u16) -> u32,
-        joint: impl Fn(u16) -> u32,
-    ) -> Self {
+    /// Lays `c` out; `bone` finds a bone among the bones' rotations, `joint` among the joints'; `rest_frame` is F̂,
+    /// whose place the rest mesh is counted from.
+    pub fn new(c: &ProxyCorrection, rest_frame: DMat3, bone: impl Fn(u16) -> u32, joint: impl Fn(u16) -> u32) -> Self {
         let n = c.space.poses;
         let mut order: Vec<usize> = (0..if n > 0 { c.regions.len() } else { 0 }).collect();
         order.sort_by_key(|&r| (c.space.regions[r].joints.len(), c.regions[r].mixing.len().div_ceil(LANES * n)));
-        let after = DAffine3 {
-            matrix3: DMat3::from_cols_array(&rest_frame.matrix3.to_cols_array().map(f64::from)),
-            translation: rest_frame.translation.as_dvec3(),
-        }
-        .inverse();
+        let after = rest_frame.transpose();
         let (mut components, mut mixing, mut pairs, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for (place, region) in order.iter().map(|&r| &c.regions[r]).enumerate() {
             let count = region.mixing.len() / n;
@@ -180,7 +172,7 @@ fn paired(
     place: usize,
     count: usize,
     at: usize,
-    after: DAffine3,
+    after: DMat3,
 ) -> impl Iterator<Item = (Pair, Vec<[Packed; 3]>)> {
     let members = region.proxies.len();
     region.proxies.chunks(2).enumerate().map(move |(pair, proxies)| {
@@ -221,11 +213,10 @@ fn weighted<L: Lanes>(s: L, weights: &[f32], values: &[[Packed; 3]], steps: L::V
 }
 
 /// A 3×4 change column by column, as rows, with `after` applied to the rest mesh first.
-fn folded(columns: &[f32; 12], after: DAffine3) -> [f64; 12] {
+fn folded(columns: &[f32; 12], after: DMat3) -> [f64; 12] {
     let column = |k: usize| DVec3::from_array(std::array::from_fn(|i| f64::from(columns[3 * k + i])));
     let linear = DMat3::from_cols(column(0), column(1), column(2));
-    let moved = linear * after.translation + column(3);
-    let linear = linear * after.matrix3;
+    let (linear, moved) = (linear * after, column(3));
     std::array::from_fn(|k| match k % 4 {
         3 => moved[k / 4],
         c => linear.col(c)[k / 4],

@@ -4,12 +4,13 @@
 //!
 //! What does not grow with the mesh, and so must be small: everything runs on eight joints, eight predictors or four
 //! proxies (see `draw`) at a time, and straight in the world. With F the root's frame and F̂ its rest frame, a proxy's world
-//! transform is `F (c₁ d + c₂ q) F̂⁻¹`. F̂ is constant and goes into the blocks of c₁ and c₂ once; F goes into d (its
-//! rotation into the predictors' frames) and q (the bones' world transforms, their translations taken from F's), so
-//! that nothing is multiplied at the end. A pose beyond the trained ranges is held within them first (see `hold`). The
+//! transform is `F (c₁ d + c₂ q) F̂⁻¹`. F̂ is constant and goes into the blocks of c₁ and c₂ once; its rotation alone, for the
+//! rest mesh is counted from its place: a rest pose far from the world's origin would leave the blocks no digits. F goes into
+//! d (its rotation into the predictors' frames) and q (the bones' world transforms, their translations taken from F's),
+//! so that nothing is multiplied at the end. A pose beyond the trained ranges is held within them first (see `hold`). The
 //! plain twin is [`pose_palette`](crate::deform::RotationalRegression::pose_palette).
 
-use glam::{Affine3A, DAffine3, DMat4, Mat3A, Quat, Vec3A};
+use glam::{Affine3A, DMat3, DMat4, Mat3A, Quat, Vec3A};
 
 use super::Matrix;
 use super::correct::{CorrectionRoom, Corrections};
@@ -33,8 +34,8 @@ pub(super) const LANES: usize = 8;
 /// A regression laid out for its kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Regression {
-    /// The root's rest frame F̂.
-    rest_frame: Affine3A,
+    /// The rotation of the root's rest frame, F̂: the rest mesh is counted from its place.
+    rest_frame: Mat3A,
     /// Bones whose rotation is needed, eight at a time; the last repeats to fill up.
     turning: Vec<[u32; LANES]>,
     /// The other bones, which only poses beyond the trained ranges need, in the same way.
@@ -106,11 +107,11 @@ impl Regression {
         let others: Vec<u16> =
             (0..character.bones.len() as u16).filter(|b| turning.binary_search(b).is_err()).collect();
         let held = ascending(d.c2.columns.iter().copied());
-        let rest_frame = rigid_part(character.bones[character.root()].rest);
+        let rest_frame = rigid_part(character.bones[character.root()].rest).matrix3;
         Self {
             rest_frame,
             correction: correction
-                .map(|c| Corrections::new(c, rest_frame, |b| place(&turning, b), |b| place(&joints, b))),
+                .map(|c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b))),
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
             hold: holding(d, character, &used, &joints, |b| match turning.binary_search(&b) {
@@ -121,7 +122,7 @@ impl Regression {
             others: eights(&others).iter().map(|eight| eight.map(u32::from)).collect(),
             drawing: Drawing::new(
                 d,
-                homogeneous(rest_frame),
+                DMat4::from_mat3(wide(rest_frame)),
                 |k| place(&used, k),
                 |b| used.len() as u32 + place(&held, b),
             ),
@@ -181,9 +182,9 @@ fn holding(
     }
 }
 
-fn homogeneous(frame: Affine3A) -> DMat4 {
-    let [x, y, z] = [frame.matrix3.x_axis, frame.matrix3.y_axis, frame.matrix3.z_axis].map(|c| c.as_dvec3());
-    DMat4::from(DAffine3::from_mat3_translation(glam::DMat3::from_cols(x, y, z), frame.translation.as_dvec3()))
+/// In double precision.
+fn wide(rotation: Mat3A) -> DMat3 {
+    DMat3::from_cols_array(&rotation.to_cols_array().map(f64::from))
 }
 
 impl Joints {
@@ -258,12 +259,12 @@ fn turn<L: Lanes>(
     frame: Affine3A,
     rotations: &mut [Row],
 ) {
-    let [x, y, z, w] = Quat::from_mat3a(&regression.rest_frame.matrix3).normalize().to_array();
+    let [x, y, z, w] = Quat::from_mat3a(&regression.rest_frame).normalize().to_array();
     let rest: Quaternions<L> = [s.splat(x), s.splat(y), s.splat(z), s.splat(w)];
     for (eight, out) in which.iter().zip(rotations.as_chunks_mut::<LANES>().0) {
         let (mut m, off) = polished(s, turns_of(s, bones, eight));
         if !s.all_less(off, s.splat(NEARLY_ROTATION)) {
-            let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame.matrix3));
+            let slow = eight.map(|b| stretched(&bones[b as usize], frame.matrix3, regression.rest_frame));
             m = std::array::from_fn(|k| s.load(&Row(slow.map(|rows| rows[k]))));
         }
         let [x, y, z, w] = product(s, quaternions(s, m), rest);
