@@ -32,6 +32,7 @@ pub mod range_bounds;
 pub mod recover;
 mod report;
 pub mod sample;
+mod size;
 pub mod solve;
 pub mod subdivide;
 pub mod to_model;

@@ -39,8 +39,10 @@ struct System<'a> {
     proxies: usize,
     /// (V).
     rest: &'a [DVec3],
-    /// The middle of the rest mesh: unknowns are about it, so that the matrix is well conditioned.
+    /// The middle of the rest mesh and its extent: unknowns are about the one in units of the other, so that the matrix is
+    /// well conditioned and ε weighs alike in any unit.
     centre: DVec3,
+    extent: f64,
     ridge: f64,
     /// Of `ΦᵀΦ + εI`, (4P, 4P).
     factor: Cholesky,
@@ -49,10 +51,11 @@ struct System<'a> {
 impl<'a> System<'a> {
     fn new(skin: &'a Skin, proxies: usize, rest: &'a [DVec3]) -> Self {
         let centre = rest.iter().sum::<DVec3>() / rest.len().max(1) as f64;
+        let extent = rest.iter().map(|&v| v.distance(centre)).fold(f64::MIN_POSITIVE, f64::max);
         let n = 4 * proxies;
         let mut matrix = vec![0.0; n * n];
         for (v, &position) in rest.iter().enumerate() {
-            let h = (position - centre).extend(1.0).to_array();
+            let h = ((position - centre) / extent).extend(1.0).to_array();
             for (p, wp) in skin.vertex(v).filter(|&(p, _)| p < proxies) {
                 for (q, wq) in skin.vertex(v).filter(|&(q, _)| q < proxies) {
                     let w = f64::from(wp) * f64::from(wq);
@@ -67,7 +70,12 @@ impl<'a> System<'a> {
         let mean = (0..n).map(|i| matrix[i * n + i]).sum::<f64>() / n.max(1) as f64;
         let ridge = RIDGE * mean.max(f64::MIN_POSITIVE);
         (0..n).for_each(|i| matrix[i * n + i] += ridge);
-        Self { skin, proxies, rest, centre, ridge, factor: Cholesky::new(matrix, n) }
+        Self { skin, proxies, rest, centre, extent, ridge, factor: Cholesky::new(matrix, n) }
+    }
+
+    /// Vertex `v` about the centre.
+    fn homogeneous(&self, v: usize) -> [f64; 4] {
+        ((self.rest[v] - self.centre) / self.extent).extend(1.0).to_array()
     }
 
     /// Frame `e` as drawn by the best transforms, (V).
@@ -79,19 +87,19 @@ impl<'a> System<'a> {
             pairs.map(|(i, w)| f64::from(w) * bones[i - self.proxies].transform_point3(self.rest[v])).sum()
         };
         // The prior, "where nothing determines them", is that a proxy rests.
-        let identity = DMat3::IDENTITY;
-        let prior = [identity.x_axis, identity.y_axis, identity.z_axis, self.centre];
+        let axes = DMat3::IDENTITY * self.extent;
+        let prior = [axes.x_axis, axes.y_axis, axes.z_axis, self.centre];
         let mut right: Vec<DVec3> = (0..4 * self.proxies).map(|i| self.ridge * prior[i % 4]).collect();
         for (v, &truth) in examples.vertices(e).iter().enumerate() {
             let remains = truth - carried(v);
-            let h = (self.rest[v] - self.centre).extend(1.0).to_array();
+            let h = self.homogeneous(v);
             for (p, w) in self.skin.vertex(v).filter(|&(p, _)| p < self.proxies) {
                 (0..4).for_each(|r| right[4 * p + r] += f64::from(w) * h[r] * remains);
             }
         }
         let columns = self.factor.solve3(&right);
         let drawn = |v: usize| {
-            let h = (self.rest[v] - self.centre).extend(1.0).to_array();
+            let h = self.homogeneous(v);
             let pairs = self.skin.vertex(v).filter(|&(p, _)| p < self.proxies);
             let by_proxies: DVec3 =
                 pairs.map(|(p, w)| f64::from(w) * (0..4).map(|r| h[r] * columns[4 * p + r]).sum::<DVec3>()).sum();

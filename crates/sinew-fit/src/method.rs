@@ -13,7 +13,7 @@ use crate::methods::rr::{self, RrParams};
 use crate::methods::scape::{self, ScapeParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
-use crate::{exercised, to_model};
+use crate::{exercised, size, to_model};
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -168,6 +168,15 @@ impl Method {
             },
         }
     }
+
+    /// Whether it is rotational regression with proxy bones, corrected or not.
+    fn regresses_rotations(&self) -> bool {
+        match self {
+            Self::RotationalRegression(_) => true,
+            Self::Corrected(method, _) => method.regresses_rotations(),
+            _ => false,
+        }
+    }
 }
 
 fn corrected_rr(place: Place) -> Method {
@@ -176,6 +185,12 @@ fn corrected_rr(place: Place) -> Method {
 
 /// Fits `method` to the training frames. Every model also carries plain skinning weights to fall back on.
 pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Result<Fitted, FitError> {
+    if let Some(factor) = size::factor(training).filter(|_| method.regresses_rotations()) {
+        let mut fitted = fit(&size::scaled(training, factor)?, method, progress)?;
+        size::scale_model(&mut fitted.model, 1.0 / factor);
+        fitted.report.left_out_corrected.iter_mut().for_each(|squares| *squares /= factor * factor);
+        return Ok(fitted);
+    }
     let mut report = FitReport { warnings: exercised::warnings(training), ..FitReport::default() };
     let name = method.name();
     let (skin, deformer) = match method {
