@@ -95,6 +95,9 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let norm = norm(&args, &skeleton, motion.as_ref())?;
     let coordinates = Coordinates::from_model(&model)
         .context("only linear blend and animation-space models can be unwrapped over their motion")?;
+    if model.correction.is_some() {
+        eprintln!("note: the charts follow the skin without its correction; their stretch is measured with it");
+    }
     let rest: Vec<DVec3> = model.character.rest_positions.iter().map(|&p| glam::Vec3::from(p).as_dvec3()).collect();
     let uvs = if args.new_charts { None } else { model.character.uvs.clone() };
     let start = Instant::now();

@@ -14,7 +14,7 @@ use sinew_fit::{Method, Quiet, Training, fit, to_model};
 use sinew_runtime::bounds::{Aabb, Bounds};
 use sinew_runtime::{Evaluator, Model};
 
-use crate::support::{dataset, evaluate, fails, json, ok};
+use crate::support::{dataset, evaluate, fails, json, ok, sinew};
 
 fn fitted(examples: &Examples, method: &str) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
@@ -333,6 +333,11 @@ fn unwrap_takes_examples_models_and_plain_skinned_files() {
     assert!((hybrid - from_examples).abs() < 0.5, "{hybrid} and {from_examples} %");
     assert!(fails(folder.path(), "unwrap tube.npz -o map.glb --assume hybrid").contains("--together"));
     assert!(fails(folder.path(), "unwrap tube.sinew -o map.glb").contains("--motion"));
+    run("fit tube.npz --method eigenskin -o corrected.sinew");
+    for (model, noted) in [("corrected", true), ("tube", false)] {
+        let output = sinew(folder.path(), &format!("unwrap {model}.sinew --motion tube.npz -o map.glb"));
+        assert_eq!(String::from_utf8_lossy(&output.stderr).contains("without its correction"), noted, "{model}");
+    }
 }
 
 #[test]
