@@ -47,7 +47,8 @@ fn methods_that_fail_are_shown_as_failed() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data bar -o bar.npz");
     // One training pose can be fitted but not left out.
-    ok(folder.path(), "compare bar.npz -o report --methods rigid,ssd --train 5 --leave-one-out");
+    let error = fails(folder.path(), "compare bar.npz -o report --methods rigid,ssd --train 5 --leave-one-out");
+    assert!(error.contains("no method could be fitted"), "{error}");
     let results = json(folder.path(), "report/results.json");
     for entry in results["methods"].as_array().unwrap() {
         assert_eq!(entry["status"], "failed");
