@@ -2,8 +2,8 @@
 
 use glam::{Affine3A, Mat3A, Vec3A};
 
-use crate::Character;
 use crate::kernel::Matrix;
+use crate::{Bone, Character};
 
 /// The skinning transforms of one pose, in the root's frame and in the world. Reused from frame to frame.
 #[derive(Debug, Clone)]
@@ -42,11 +42,12 @@ impl PosedSkeleton {
         let bones = character.bones.len();
         let inverse_rest: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest.inverse()).collect();
         // Moved before it is inverted: what remains of a large translation afterwards would be its rounding.
-        let centred = |rest: Affine3A| Affine3A { translation: rest.translation - rest_frame.translation, ..rest };
+        let centred =
+            |bone: &Bone| Affine3A { translation: bone.rest.translation - rest_frame.translation, ..bone.rest };
+        let inverse_centred_rest = character.bones.iter().map(|bone| centred(bone).inverse());
         Self {
             root,
-            inverse_centred_rest_rows: (character.bones.iter().map(|bone| Matrix::from(&centred(bone.rest).inverse())))
-                .collect(),
+            inverse_centred_rest_rows: inverse_centred_rest.map(|inverse| Matrix::from(&inverse)).collect(),
             inverse_rest_rows: inverse_rest.iter().map(Matrix::from).collect(),
             from_rest_frame: inverse_rest.iter().map(|&inverse| inverse * rest_frame).collect(),
             inverse_rest,
