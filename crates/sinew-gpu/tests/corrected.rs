@@ -6,7 +6,7 @@ mod support;
 use glam::{Affine3A, Quat, Vec3};
 use sinew_bench::synthetic::{self, Size};
 use sinew_gpu::{Backend, GpuSkin, SkinOptions};
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
+use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{ExtraJoint, HalfWay, RotationalRegression};
 use sinew_runtime::{Correction, Deformer, Evaluator, Metadata, Model};
 use support::{gpu, pose_space};
@@ -37,7 +37,7 @@ fn of_proxies() -> Correction {
     };
     Correction::Proxies(ProxyCorrection {
         proxy_count: PROXIES,
-        space: pose_space(),
+        drivers: Drivers::Examples(pose_space()),
         regions: vec![region(3, vec![0, 4]), region(7, vec![4, 8, 5])],
     })
 }

@@ -5,7 +5,7 @@ mod support;
 use glam::{Affine3A, Quat, Vec3};
 use sinew_bench::synthetic::{self, Size};
 use sinew_gpu::{Backend, Camera, GpuError, GpuSkin, Renderer};
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
+use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{AnimationSpace, DualQuaternion, LinearBlend, MultiWeight};
 use sinew_runtime::{Character, Correction, Deformer, Evaluator, Metadata, Model, Options};
 use support::{gpu, pose_space};
@@ -45,7 +45,7 @@ fn proxy_correction() -> Correction {
     };
     Correction::Proxies(ProxyCorrection {
         proxy_count: 6,
-        space: pose_space(),
+        drivers: Drivers::Examples(pose_space()),
         regions: vec![region(3, vec![0, 2, 5]), region(7, vec![2, 4])],
     })
 }

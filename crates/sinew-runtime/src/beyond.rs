@@ -83,9 +83,9 @@ impl Model {
     /// The joints that the predictors of its regression `d` or a correction look at, ascending.
     #[must_use]
     pub fn watched_joints(&self, d: &RotationalRegression) -> Vec<u16> {
-        let proxies = self.proxy_correction().into_iter().flat_map(|c| &c.space.joints);
-        let vertices = self.vertex_correction().into_iter().flat_map(|c| &c.space.joints);
-        let mut joints: Vec<u16> = d.predictors.joints.iter().chain(proxies).chain(vertices).copied().collect();
+        let proxies = self.proxy_correction().into_iter().flat_map(|c| c.drivers.joints());
+        let vertices = self.vertex_correction().into_iter().flat_map(|c| c.space.joints.clone());
+        let mut joints: Vec<u16> = d.predictors.joints.iter().copied().chain(proxies).chain(vertices).collect();
         joints.sort_unstable();
         joints.dedup();
         joints

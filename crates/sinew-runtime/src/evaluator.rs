@@ -363,8 +363,9 @@ impl<'model> Evaluator<'model> {
 
     /// What the correction adds to the proxy bones in the pose that was set.
     pub(crate) fn set_proxy_deltas(&mut self) {
-        if let Some(correction) = &self.model.correction {
-            let deltas = correction.proxy_deltas(&self.model.character, &self.posed, &mut self.correction_scratch);
+        let Self { model, posed, correction_scratch, .. } = self;
+        if let (Some(correction), Some(ranges)) = (&model.correction, model.deformer.ranges()) {
+            let deltas = correction.proxy_deltas(&model.character, posed, &ranges.reference, correction_scratch);
             self.scratch.proxy_deltas.clear();
             self.scratch.proxy_deltas.extend_from_slice(deltas);
         }

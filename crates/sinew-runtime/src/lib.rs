@@ -29,6 +29,7 @@ pub mod joint_rotations;
 mod kernel;
 mod model;
 mod plan;
+pub mod polynomials;
 pub mod pose_space;
 mod posed;
 #[cfg(feature = "rayon")]
@@ -48,5 +49,6 @@ pub use joint_rotations::{JointRanges, JointRotations};
 pub use kernel::blocks::registers;
 pub use kernel::lanes::Instructions;
 pub use model::{Metadata, Model};
+pub use polynomials::Polynomials;
 pub use pose_space::{KernelRegion, PoseSpace};
 pub use posed::PosedSkeleton;

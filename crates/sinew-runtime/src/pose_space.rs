@@ -89,6 +89,12 @@ impl PoseSpace {
         Ok(())
     }
 
+    /// The bones whose joints region `r` looks at.
+    #[must_use]
+    pub fn region_joints(&self, r: usize) -> Vec<u16> {
+        self.regions[r].joints.iter().map(|&(c, _)| self.joints[usize::from(c)]).collect()
+    }
+
     fn has_peaks(&self) -> bool {
         self.regions.iter().any(|region| region.peak != 0.0)
     }

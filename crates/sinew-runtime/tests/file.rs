@@ -1,7 +1,7 @@
 //! `.sinew`: what is written comes back; every flipped bit is noticed; hostile files are errors.
 
 use glam::{Affine3A, Quat, Vec3};
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
+use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion};
 use sinew_runtime::deform::{DualQuaternion, LinearBlend};
 use sinew_runtime::{
     Bone, Character, Correction, Deformer, Evaluator, Instructions, KernelRegion, Metadata, Model, ModelError, Options,
@@ -129,18 +129,26 @@ fn corrected(change: fn(&mut ProxyCorrection)) -> Result<Model, ModelError> {
     let region = KernelRegion { joints: vec![(0, 1.0)], constant: 0.0, product: 1.0, additive: 0.0, peak: 0.0 };
     let mut correction = ProxyCorrection {
         proxy_count: d.proxy_count(),
-        space: PoseSpace {
+        drivers: Drivers::Examples(PoseSpace {
             poses: 1,
             joints: vec![1],
             rotations: vec![0.0, 0.0, 0.0, 1.0],
             fade: vec![[1.0, 4.0]],
             peak_rate: 0.0,
             regions: vec![region],
-        },
+        }),
         regions: vec![ProxyRegion { bone: 1, proxies: vec![0, 1], mixing: vec![1.0], components: vec![[0.1; 12]; 2] }],
     };
     change(&mut correction);
     model.with_correction(Correction::Proxies(correction))
+}
+
+/// The example poses of a correction.
+fn examples(c: &mut ProxyCorrection) -> &mut PoseSpace {
+    match &mut c.drivers {
+        Drivers::Examples(space) => space,
+        Drivers::Polynomials(_) => panic!("it follows examples"),
+    }
 }
 
 #[test]
@@ -150,10 +158,10 @@ fn kernels_that_give_no_number_are_refused() {
         let error = corrected(change).unwrap_err().to_string();
         assert!(error.contains(message), "`{error}` does not say `{message}`");
     };
-    refused(|c| c.space.fade[0][0] = -1.0, "`pose_space.fade` entry 0 is -1; it must be at least 0");
-    refused(|c| c.space.peak_rate = -2.0, "`pose_space.peak_rate` entry 0 is -2");
-    refused(|c| c.space.regions[0].joints[0].1 = f32::NAN, "`pose_space.region_rates` entry 0 is NaN");
-    refused(|c| c.space.regions[0].joints[0].1 = -1.0, "`pose_space.region_rates` entry 0 is -1");
+    refused(|c| examples(c).fade[0][0] = -1.0, "`pose_space.fade` entry 0 is -1; it must be at least 0");
+    refused(|c| examples(c).peak_rate = -2.0, "`pose_space.peak_rate` entry 0 is -2");
+    refused(|c| examples(c).regions[0].joints[0].1 = f32::NAN, "`pose_space.region_rates` entry 0 is NaN");
+    refused(|c| examples(c).regions[0].joints[0].1 = -1.0, "`pose_space.region_rates` entry 0 is -1");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use glam::{Affine3A, Quat, Vec3, Vec3A};
 use sinew_runtime::bounds::Bounds;
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
+use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion, VertexCorrection, VertexPart};
 use sinew_runtime::deform::{
     AnimationSpace, BlockRows, DualQuaternion, FullGradients, GradientPredictors, LinearBlend, MultiWeight,
     PoissonFactor, RotationalRegression, TrianglePredictors,
@@ -238,7 +238,7 @@ fn proxy_correction(numbers: &mut Numbers, joints: usize, poses: usize, peak: f3
     ];
     Correction::Proxies(ProxyCorrection {
         proxy_count: 4,
-        space: PoseSpace {
+        drivers: Drivers::Examples(PoseSpace {
             poses,
             joints: (0..joints as u16).collect(),
             rotations: (0..joints).flat_map(order).map(|(c, k, e)| entry(c, k, e)).collect(),
@@ -246,7 +246,7 @@ fn proxy_correction(numbers: &mut Numbers, joints: usize, poses: usize, peak: f3
             fade: vec![[0.5, 3.5]; joints],
             peak_rate: 4.0,
             regions: regions.iter().map(|(kernel, _)| kernel.clone()).collect(),
-        },
+        }),
         regions: regions.into_iter().map(|(_, own)| own).collect(),
     })
 }
@@ -317,8 +317,9 @@ fn proxies_and_vertices_corrected_at_once_add_up_and_come_back_from_a_file() {
     let regression = rotational_regression(&mut numbers, &character, 4);
     let plain = Model::new(character, Deformer::RotationalRegression(regression), Metadata::default()).unwrap();
     let Correction::Proxies(proxies) = proxy_correction(&mut numbers, joints, poses, 0.0) else { unreachable!() };
+    let Drivers::Examples(space) = &proxies.drivers else { unreachable!() };
     let vertices = VertexCorrection {
-        space: proxies.space.clone(),
+        space: space.clone(),
         mixing: proxies.regions.iter().map(|_| (0..poses).map(|_| numbers.next()).collect()).collect(),
         parts: vec![VertexPart { region: 1, bone: 2, vertices: vec![3, 49], components: vec![[0.1, 0.2, -0.1]; 2] }],
     };

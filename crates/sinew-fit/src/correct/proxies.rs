@@ -12,7 +12,7 @@ use glam::{DAffine3, DMat3, DVec3};
 use nalgebra::Matrix4;
 use rayon::prelude::*;
 use sinew_examples::nearest_rotation;
-use sinew_runtime::correction::{ProxyCorrection, ProxyRegion};
+use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion};
 use sinew_runtime::{Deformer, Model, Skin};
 
 use super::components::{self, Budget, Components};
@@ -313,7 +313,10 @@ fn compress(
     };
     ProxyCorrection {
         proxy_count: proxies.centres.len(),
-        space: to_model::correction::pose_space(table, used.iter().map(|&r| &regions[r].chosen.kernel)),
+        drivers: Drivers::Examples(to_model::correction::pose_space(
+            table,
+            used.iter().map(|&r| &regions[r].chosen.kernel),
+        )),
         regions: used.iter().map(region).collect(),
     }
 }

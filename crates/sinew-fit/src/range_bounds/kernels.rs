@@ -40,11 +40,11 @@ pub(super) struct Kernels<'a> {
 /// A region's kernel.
 pub(super) struct Kernel {
     /// The factor of all values, between nil and one.
-    fade: Interval,
+    pub(super) fade: Interval,
     /// The values without it, (N).
-    values: Vec<Form>,
+    pub(super) values: Vec<Form>,
     /// A size that no value exceeds.
-    most: f64,
+    pub(super) most: f64,
 }
 
 impl Kernel {

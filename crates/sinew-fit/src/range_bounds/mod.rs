@@ -6,7 +6,8 @@
 //! it. Boxes are in the root's rest frame; a character that moves carries them along.
 //!
 //! A block's box is put together in `blocks`, of what it `needs`, over `pieces` of the ranges: `bones` of the skeleton, `joints` as
-//! predictors see them (`logarithm`, `held`), `proxies`, corrections (`kernels`); the arithmetic is in `form` and `interval`.
+//! predictors see them (`logarithm`, `held`), `proxies`, corrections (`kernels`,
+//! `terms`); the arithmetic is in `form` and `interval`.
 
 mod blocks;
 mod bones;
@@ -19,6 +20,7 @@ mod logarithm;
 mod needs;
 mod pieces;
 mod proxies;
+mod terms;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,5 @@
 //! What of the model, the skeleton and the ranges a block depends on.
 
-use sinew_runtime::PoseSpace;
 use sinew_runtime::bounds::Block;
 
 use super::blocks::{Setting, regression};
@@ -99,17 +98,14 @@ impl Setting<'_> {
 
     /// The joints that the block's corrections look at, once for every region.
     fn watched(&self, block: &Block, displaced: &[Displaced]) -> Vec<usize> {
-        let joints = |space: &PoseSpace, region: usize| -> Vec<usize> {
-            space.regions[region].joints.iter().map(|&(c, _)| usize::from(space.joints[c as usize])).collect()
-        };
         let mut all = Vec::new();
         if let Some(correction) = self.model.proxy_correction() {
-            all.extend(self.changes(block).flat_map(|change| joints(&correction.space, change.region)));
+            all.extend(self.changes(block).flat_map(|change| correction.drivers.region_joints(change.region)));
         }
         if let Some(correction) = self.model.vertex_correction() {
-            all.extend(displaced.iter().flat_map(|displaced| joints(&correction.space, displaced.region)));
+            all.extend(displaced.iter().flat_map(|displaced| correction.space.region_joints(displaced.region)));
         }
-        all
+        all.into_iter().map(usize::from).collect()
     }
 
     /// What a correction changes of the proxy bones that draw `block`.

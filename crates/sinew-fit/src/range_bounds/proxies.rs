@@ -16,7 +16,7 @@ use super::form::{Form, FormAffine};
 use super::held;
 use super::interval::Interval;
 use super::joints::Joints;
-use super::kernels::Kernels;
+use super::terms::Driven;
 
 /// What a region of a correction changes of a proxy bone.
 pub(super) struct Change {
@@ -24,7 +24,7 @@ pub(super) struct Change {
     pub region: usize,
     /// The bone in whose rotated frame it stands.
     pub bone: usize,
-    /// D_e of each example pose, column by column, (N).
+    /// D_e of each number that drives the region (an example pose's kernel, or a term), column by column, (N).
     d: Vec<[f64; 12]>,
 }
 
@@ -32,12 +32,12 @@ impl Change {
     /// What the model's correction changes of proxy bone `p`.
     pub(super) fn of(model: &Model, p: usize) -> Vec<Self> {
         let Some(correction) = model.proxy_correction() else { return Vec::new() };
-        let n = correction.space.poses;
         let mut changes = Vec::new();
         for (r, region) in correction.regions.iter().enumerate() {
             let Some(place) = region.proxies.iter().position(|&q| q as usize == p) else { continue };
+            let n = correction.drivers.inputs(r);
             let mut d = vec![[0.0; 12]; n];
-            let rows = region.components.chunks_exact(region.proxies.len()).zip(region.mixing.chunks_exact(n));
+            let rows = region.components.chunks_exact(region.proxies.len()).zip(region.mixing.chunks_exact(n.max(1)));
             for (components, mixing) in rows {
                 for (d, &m) in d.iter_mut().zip(mixing) {
                     (0..12).for_each(|i| d[i] += f64::from(m) * f64::from(components[place][i]));
@@ -59,7 +59,7 @@ pub(super) struct Proxies<'a> {
     back: [Form; 3],
     /// `Q_h⁻¹ D_k`, (P).
     gradients: Vec<OnceCell<FormAffine>>,
-    kernels: Option<Kernels<'a>>,
+    driven: Option<Driven<'a>>,
 }
 
 impl<'a> Proxies<'a> {
@@ -70,10 +70,10 @@ impl<'a> Proxies<'a> {
         joints: &'a Joints<'a>,
     ) -> Self {
         let gradients = (0..setting.proxies).map(|_| OnceCell::new()).collect();
-        let kernels = setting.model.proxy_correction().map(|correction| Kernels::new(&correction.space, joints));
+        let driven = setting.model.proxy_correction().map(|correction| Driven::new(&correction.drivers, joints));
         let inverse = bones.home.inverse_rotation();
         let back = [0, 1, 2].map(|i| inverse.rows[i][3]);
-        Self { rr, setting, bones, joints, back, gradients, kernels }
+        Self { rr, setting, bones, joints, back, gradients, driven }
     }
 
     /// `T_h⁻¹ T_joint`, joint of the palette.
@@ -206,9 +206,9 @@ impl<'a> Proxies<'a> {
     /// What the correction adds to proxy bone `p`, relative to h.
     fn correction(&self, p: usize) -> FormAffine {
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
-        let Some(kernels) = &self.kernels else { return sum };
+        let Some(driven) = &self.driven else { return sum };
         for change in &self.setting.changes[p] {
-            let kernel = kernels.region(change.region);
+            let kernel = driven.region(change.region);
             let own = FormAffine::from(|i, s| kernel.sum(change.d.iter().map(|d| d[3 * s + i])));
             let turned = self.bones.relative[change.bone].linear().times(&own);
             sum = FormAffine::from(|i, s| sum.rows[i][s] + turned.rows[i][s]);
@@ -220,9 +220,9 @@ impl<'a> Proxies<'a> {
     fn correction_of(&self, p: usize, point: DVec3) -> [Form; 3] {
         let lever = point.extend(1.0).to_array();
         let mut sum = [Form::ZERO; 3];
-        let Some(kernels) = &self.kernels else { return sum };
+        let Some(driven) = &self.driven else { return sum };
         for change in &self.setting.changes[p] {
-            let kernel = kernels.region(change.region);
+            let kernel = driven.region(change.region);
             let at = |d: &[f64; 12], i: usize| (0..4).map(|s| d[3 * s + i] * lever[s]).sum();
             let own: [Form; 3] = std::array::from_fn(|i| kernel.sum(change.d.iter().map(|d| at(d, i))));
             let turned = self.bones.relative[change.bone].turned(own);

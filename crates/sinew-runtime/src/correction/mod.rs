@@ -2,9 +2,11 @@
 //!
 //! Each kind is a file: its data, its checks, its tensors, its evaluation.
 
+mod drivers;
 mod proxies;
 mod vertices;
 
+pub use drivers::Drivers;
 pub use proxies::{ProxyCorrection, ProxyRegion};
 pub use vertices::{VertexCorrection, VertexPart};
 
@@ -104,15 +106,16 @@ impl Correction {
     }
 
     /// What is added to proxy bones' transforms in the root's frame before the deformer draws, (P); none if none are
-    /// corrected.
+    /// corrected. `reference` holds the branch reference of each joint, (J).
     pub(crate) fn proxy_deltas<'scratch>(
         &self,
         character: &Character,
         posed: &PosedSkeleton,
+        reference: &[[f32; 3]],
         scratch: &'scratch mut CorrectionScratch,
     ) -> &'scratch [Affine3A] {
         let Some(c) = self.proxies() else { return &[] };
-        c.pose(character, posed, &mut scratch.proxies);
+        c.pose(character, posed, reference, &mut scratch.proxies);
         &scratch.proxies.deltas
     }
 

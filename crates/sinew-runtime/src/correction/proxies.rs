@@ -1,15 +1,16 @@
-//! Corrections of proxy bones' transforms, interpolated over poses: a few dozen numbers a proxy and pose, whatever the
-//! size of the mesh.
+//! Changes of proxy bones' transforms that follow the pose: a few dozen numbers a proxy, whatever the size of the mesh.
 //!
-//! Region r turns its kernel κ (N) into component weights `a = M_r κ`, (K_r); each of its proxies p adds
-//! `Q_b Σ_k a_k B_kp` to its transform in the root's frame, Q_b the rotation of the region's bone, B_kp a 3×4 matrix.
+//! Region r turns what drives it, κ (N: kernels over example poses, or polynomials, see [`Drivers`]), into component weights
+//! `a = M_r κ`, (K_r); each of its proxies p adds `Q_b Σ_k a_k B_kp` to its transform in the root's frame, Q_b the rotation
+//! of the region's bone, B_kp a 3×4 matrix.
 
 use glam::{Affine3A, Mat3A, Vec3A};
 
+use super::drivers::{DriverScratch, Drivers};
 use super::vertices::{mix, split};
 use crate::character::{check_finite, check_indices};
 use crate::file::{TensorReader, TensorWriter};
-use crate::pose_space::{PoseSpace, PoseSpaceScratch, short};
+use crate::pose_space::short;
 use crate::posed::nearest_rotation;
 use crate::{Character, ModelError, PosedSkeleton};
 
@@ -18,8 +19,8 @@ use crate::{Character, ModelError, PosedSkeleton};
 pub struct ProxyCorrection {
     /// The number of proxy bones of the deformer, P.
     pub proxy_count: usize,
-    /// The example poses and the regions' kernels.
-    pub space: PoseSpace,
+    /// What the regions' changes follow from.
+    pub drivers: Drivers,
     /// What each region corrects, (R).
     pub regions: Vec<ProxyRegion>,
 }
@@ -31,7 +32,7 @@ pub struct ProxyRegion {
     pub bone: usize,
     /// The proxy bones, (n).
     pub proxies: Vec<u32>,
-    /// From kernel values to component weights, (K, N) row by row.
+    /// From what drives the region to component weights, (K, N) row by row.
     pub mixing: Vec<f32>,
     /// Corrections of each component, (K, n): a 3×4 matrix column by column, in the root's frame.
     pub components: Vec<[f32; 12]>,
@@ -40,7 +41,7 @@ pub struct ProxyRegion {
 /// Memory reused from frame to frame.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProxyScratch {
-    space: PoseSpaceScratch,
+    drivers: DriverScratch,
     /// One region's component weights.
     weights: Vec<f32>,
     /// What is added to each proxy's transform in the root's frame, (P).
@@ -51,14 +52,14 @@ impl ProxyCorrection {
     pub(crate) const KIND: &'static str = "proxies";
 
     pub(crate) fn check(&self, character: &Character) -> Result<(), ModelError> {
-        self.space.check(character)?;
+        self.drivers.check(character)?;
         let wrong = |found: String, expected: String| ModelError::Shape { name: "correction".into(), found, expected };
-        if self.regions.len() != self.space.regions.len() {
-            let expected = format!("{}, one a kernel", self.space.regions.len());
+        if self.regions.len() != self.drivers.region_count() {
+            let expected = format!("{}, one a kernel", self.drivers.region_count());
             return Err(wrong(format!("{} regions", self.regions.len()), expected));
         }
-        let n = self.space.poses.max(1);
-        for region in &self.regions {
+        for (r, region) in self.regions.iter().enumerate() {
+            let n = self.drivers.inputs(r).max(1);
             check_indices("correction.region_bones", [region.bone], character.bones.len())?;
             let proxies = region.proxies.iter().map(|&p| p as usize);
             check_indices("correction.region_proxies", proxies, self.proxy_count)?;
@@ -73,30 +74,46 @@ impl ProxyCorrection {
         Ok(())
     }
 
+    /// The number of components of region `r`, K.
+    #[must_use]
+    pub fn component_count(&self, r: usize) -> usize {
+        self.regions[r].mixing.len() / self.drivers.inputs(r).max(1)
+    }
+
     pub(crate) fn flops(&self) -> u64 {
         // Per component and proxy 12 multiply-adds; per proxy a rotation of four columns and an addition.
         let region = |r: &ProxyRegion| 2 * r.mixing.len() + 24 * r.components.len() + 72 * r.proxies.len();
-        self.space.flops() + self.regions.iter().map(region).sum::<usize>() as u64
+        self.drivers.flops() + self.regions.iter().map(region).sum::<usize>() as u64
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         let region = |r: &ProxyRegion| 4 * r.mixing.len() + 48 * r.components.len() + 4 * r.proxies.len();
-        self.space.bytes() + self.regions.iter().map(region).sum::<usize>() as u64
+        self.drivers.bytes() + self.regions.iter().map(region).sum::<usize>() as u64
     }
 
     pub(crate) fn scratch(&self) -> ProxyScratch {
-        let most = self.regions.iter().map(|r| r.mixing.len() / self.space.poses.max(1)).max().unwrap_or(0);
-        ProxyScratch { space: self.space.scratch(), weights: vec![0.0; most], deltas: vec![NOTHING; self.proxy_count] }
+        let most = (0..self.regions.len()).map(|r| self.component_count(r)).max().unwrap_or(0);
+        ProxyScratch {
+            drivers: self.drivers.scratch(),
+            weights: vec![0.0; most],
+            deltas: vec![NOTHING; self.proxy_count],
+        }
     }
 
-    /// Computes `scratch.deltas` for a pose.
-    pub(crate) fn pose(&self, character: &Character, posed: &PosedSkeleton, scratch: &mut ProxyScratch) {
-        self.space.set(character, posed, &mut scratch.space);
+    /// Computes `scratch.deltas` for a pose; `reference` holds the branch reference of each joint, (J).
+    pub(crate) fn pose(
+        &self,
+        character: &Character,
+        posed: &PosedSkeleton,
+        reference: &[[f32; 3]],
+        scratch: &mut ProxyScratch,
+    ) {
+        self.drivers.set(character, posed, reference, &mut scratch.drivers);
         scratch.deltas.fill(NOTHING);
         for (r, region) in self.regions.iter().enumerate() {
-            let kernel = self.space.kernel(r, &mut scratch.space);
-            let weights = &mut scratch.weights[..region.mixing.len() / self.space.poses.max(1)];
-            mix(&region.mixing, kernel, weights);
+            let values = self.drivers.values(r, &mut scratch.drivers);
+            let weights = &mut scratch.weights[..self.component_count(r)];
+            mix(&region.mixing, values, weights);
             let turn = nearest_rotation(posed.relative[region.bone].matrix3);
             for (i, &p) in region.proxies.iter().enumerate() {
                 let mut sum = [0.0_f32; 12];
@@ -113,11 +130,10 @@ impl ProxyCorrection {
     }
 
     pub(crate) fn write(&self, writer: &mut TensorWriter) {
-        self.space.write(writer);
-        let n = self.space.poses.max(1);
+        self.drivers.write(writer);
         let list =
             |value: fn(&ProxyRegion) -> usize| self.regions.iter().map(value).map(|v| v as u32).collect::<Vec<_>>();
-        let components: Vec<u32> = self.regions.iter().map(|r| (r.mixing.len() / n) as u32).collect();
+        let components: Vec<u32> = (0..self.regions.len()).map(|r| self.component_count(r) as u32).collect();
         writer.u32("correction.proxy_count", &[1], &[self.proxy_count as u32]);
         writer.u32("correction.region_bones", &[self.regions.len()], &list(|r| r.bone));
         writer.u32("correction.region_sizes", &[self.regions.len()], &list(|r| r.proxies.len()));
@@ -131,8 +147,8 @@ impl ProxyCorrection {
     }
 
     pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
-        let space = PoseSpace::read(reader)?;
-        let count = space.regions.len();
+        let drivers = Drivers::read(reader)?;
+        let count = drivers.region_count();
         let proxy_count = reader.u32("correction.proxy_count", &[Some(1)])?[0] as usize;
         let bones = reader.u32("correction.region_bones", &[Some(count)])?;
         let sizes = reader.u32("correction.region_sizes", &[Some(count)])?;
@@ -147,7 +163,7 @@ impl ProxyCorrection {
             let (size, components) = (sizes[r] as usize, counts[r] as usize);
             let (own, rest) = split(proxies, size, 1).ok_or_else(|| short("correction.region_proxies"))?;
             let (own_mixing, rest_mixing) =
-                split(mixing, components, space.poses).ok_or_else(|| short("correction.mixing"))?;
+                split(mixing, components, drivers.inputs(r)).ok_or_else(|| short("correction.mixing"))?;
             let (own_values, rest_values) =
                 split(values, components, size).ok_or_else(|| short("correction.components"))?;
             (proxies, mixing, values) = (rest, rest_mixing, rest_values);
@@ -158,7 +174,7 @@ impl ProxyCorrection {
                 components: own_values.to_vec(),
             });
         }
-        Ok(Self { proxy_count, space, regions })
+        Ok(Self { proxy_count, drivers, regions })
     }
 }
 

@@ -2,8 +2,9 @@
 //! that rotational regression's kernel has found already. The plain twin is
 //! [`ProxyCorrection`](crate::correction::ProxyCorrection)'s own `pose`.
 //!
-//! Region by region κ ([`examples`](super::examples)), component weights `a = M κ`, and changes `Δ = Σ_k a_k B_k` of its
-//! proxies. With F the root's frame and F̂ its rest frame, a proxy's world transform changes by `F Q_b Δ F̂⁻¹`; F̂⁻¹ goes into
+//! Region by region κ ([`examples`](super::examples) or [`terms`](super::terms)), component weights `a = M κ`, and changes
+//! `Δ = Σ_k a_k B_k` of its proxies. Where a region has so few proxies that it costs less, M goes into the components once.
+//! With F the root's frame and F̂ its rest frame, a proxy's world transform changes by `F Q_b Δ F̂⁻¹`; F̂⁻¹ goes into
 //! the components once. They stand [`Packed`], two components' rows together: off by at most 1.6e-5 of the largest entry of
 //! a proxy's column.
 
@@ -14,24 +15,43 @@ use super::examples::{Examples, ExamplesRoom};
 use super::lanes::{Lanes, Packed, Row};
 use super::regress::{LANES, eights, gathered};
 use super::rotation::matrices;
-use crate::correction::{ProxyCorrection, ProxyRegion};
+use super::terms::{Terms, TermsRoom};
+use crate::correction::{Drivers, ProxyCorrection, ProxyRegion};
 
 /// A correction laid out for its kernel. Regions stand in the order of their numbers of joints and components: loops whose
 /// lengths change seldom mislead no branch prediction.
 #[derive(Debug, Clone)]
 pub(crate) struct Corrections {
-    poses: usize,
-    examples: Examples,
+    driven: Driven,
     /// Places of the regions' bones in the rotations, eight regions at a time.
     bones: Vec<[u32; LANES]>,
-    /// The number of components of every region, K in eights, (R).
-    components: Vec<usize>,
-    /// Mixing matrices of all regions, see [`blend`].
+    /// What becomes of the inputs of every region, (R).
+    mixed: Vec<Mixed>,
+    /// Mixing matrices of the regions that have one, see [`blend`].
     mixing: Vec<Row>,
     /// Pairs of proxies of all regions, in the order of their numbers of components.
     pairs: Vec<Pair>,
     /// Components of all pairs, two at a time: the three rows of both proxies.
     changes: Vec<[Packed; 3]>,
+}
+
+/// What drives the regions.
+#[derive(Debug, Clone)]
+enum Driven {
+    Examples(Examples),
+    Terms(Terms),
+}
+
+/// How the inputs of a region become component weights.
+#[derive(Debug, Clone, Copy)]
+struct Mixed {
+    /// The number of inputs, N, and the room they take.
+    inputs: usize,
+    room: usize,
+    /// The number of component weights in eights.
+    components: usize,
+    /// Whether there is a matrix: otherwise the inputs are the weights.
+    by_matrix: bool,
 }
 
 /// Two proxies that the same component weights change; one that is alone stands there twice.
@@ -50,6 +70,7 @@ struct Pair {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CorrectionRoom {
     examples: ExamplesRoom,
+    terms: TermsRoom,
     /// Component weights, each region's in eights.
     weights: Vec<f32>,
     /// `F Q_b` of the regions' bones, row by row, (regions in eights).
@@ -60,38 +81,67 @@ impl Corrections {
     /// Lays `c` out; `bone` finds a bone among the bones' rotations, `joint` among the joints'; `rest_frame` is F̂,
     /// whose place the rest mesh is counted from.
     pub fn new(c: &ProxyCorrection, rest_frame: DMat3, bone: impl Fn(u16) -> u32, joint: impl Fn(u16) -> u32) -> Self {
-        let n = c.space.poses;
-        let mut order: Vec<usize> = (0..if n > 0 { c.regions.len() } else { 0 }).collect();
-        order.sort_by_key(|&r| (c.space.regions[r].joints.len(), c.regions[r].mixing.len().div_ceil(LANES * n)));
+        let order = Self::order(c);
         let after = rest_frame.transpose();
-        let (mut components, mut mixing, mut pairs, mut at) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        for (place, region) in order.iter().map(|&r| &c.regions[r]).enumerate() {
-            let count = region.mixing.len() / n;
-            mixing.extend(blendable(n, count, |e, k| region.mixing[k * n + e]));
-            if count > 0 {
-                pairs.extend(paired(region, place, count, at, after));
+        let mut all = Self {
+            driven: match &c.drivers {
+                Drivers::Examples(space) => Driven::Examples(Examples::new(space, &order, &joint)),
+                Drivers::Polynomials(polynomials) => Driven::Terms(Terms::new(polynomials, &order, &joint)),
+            },
+            bones: eights(&order.iter().map(|&r| bone(c.regions[r].bone as u16)).collect::<Vec<_>>()),
+            mixed: Vec::with_capacity(order.len()),
+            mixing: Vec::new(),
+            pairs: Vec::new(),
+            changes: Vec::new(),
+        };
+        let (mut pairs, mut at) = (Vec::new(), 0);
+        for (place, &r) in order.iter().enumerate() {
+            let (inputs, count, region) = (c.drivers.inputs(r), c.component_count(r), &c.regions[r]);
+            let room = inputs.next_multiple_of(LANES);
+            // A matrix costs a multiply-add an eight of components, a component of a pair of proxies three. Kernels over examples
+            // cancel too much for components in 16 bits.
+            let three = 3 * region.proxies.len().div_ceil(2);
+            let by_matrix = matches!(c.drivers, Drivers::Examples(_))
+                || inputs * count.div_ceil(LANES) + three * count < three * inputs;
+            let region = if by_matrix { region.clone() } else { unmixed(region, inputs) };
+            let count = if by_matrix { count } else { inputs };
+            if by_matrix {
+                all.mixing.extend(blendable(inputs, count, |i, k| region.mixing[k * inputs + i]));
             }
-            components.push(count.next_multiple_of(LANES));
-            at += components[place];
+            if count > 0 {
+                pairs.extend(paired(&region, place, count, at, after));
+            }
+            let components = count.next_multiple_of(LANES);
+            all.mixed.push(Mixed { inputs, room, components, by_matrix });
+            at += components;
         }
         pairs.sort_by_key(|(pair, _)| (pair.proxies[0] == pair.proxies[1], pair.twos));
-        let bones: Vec<u32> = order.iter().map(|&r| bone(c.regions[r].bone as u16)).collect();
-        Self {
-            poses: n,
-            examples: Examples::new(&c.space, &order, joint),
-            bones: eights(&bones),
-            components,
-            mixing,
-            changes: pairs.iter().flat_map(|(_, changes)| changes).copied().collect(),
-            pairs: pairs.into_iter().map(|(pair, _)| pair).collect(),
-        }
+        all.changes = pairs.iter().flat_map(|(_, changes)| changes).copied().collect();
+        all.pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
+        all
+    }
+
+    /// The regions that change something, in the order in which they stand here.
+    fn order(c: &ProxyCorrection) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..c.regions.len()).filter(|&r| c.drivers.inputs(r) > 0).collect();
+        let terms = |r: usize| match &c.drivers {
+            Drivers::Examples(space) => space.regions[r].joints.len(),
+            Drivers::Polynomials(polynomials) => polynomials.regions[r].len(),
+        };
+        order.sort_by_key(|&r| (terms(r), c.component_count(r).div_ceil(LANES)));
+        order
     }
 
     /// Room for it.
     pub fn room(&self) -> CorrectionRoom {
+        let (examples, terms) = match &self.driven {
+            Driven::Examples(examples) => (examples.room(), TermsRoom::default()),
+            Driven::Terms(terms) => (nothing_faded(self.mixed.len()), terms.room()),
+        };
         CorrectionRoom {
-            examples: self.examples.room(),
-            weights: vec![0.0; self.components.iter().sum()],
+            examples,
+            terms,
+            weights: vec![0.0; self.mixed.iter().map(|mixed| mixed.components).sum()],
             turns: vec![[Row::default(); 9]; self.bones.len()],
         }
     }
@@ -104,13 +154,17 @@ impl Corrections {
         s: L,
         rotations: &[Row],
         joints: &[[Row; 4]],
+        features: &[(Row, f32)],
         room: &mut CorrectionRoom,
         proxies: &mut [Matrix],
     ) {
-        if self.poses == 0 {
+        if self.pairs.is_empty() {
             return;
         }
-        self.examples.see(s, joints, &mut room.examples);
+        match &self.driven {
+            Driven::Examples(examples) => examples.see(s, joints, &mut room.examples),
+            Driven::Terms(terms) => terms.see(features, &mut room.terms),
+        }
         for (places, out) in self.bones.iter().zip(&mut room.turns) {
             let turns = matrices(s, gathered(s, rotations, places));
             for k in 0..9 {
@@ -124,15 +178,24 @@ impl Corrections {
     /// Component weights `a = M κ` of every region.
     #[inline(always)]
     fn mix<L: Lanes>(&self, s: L, room: &mut CorrectionRoom) {
-        let ExamplesRoom { kernels, left, .. } = &room.examples;
-        let (mut mixing, mut weights) = (&self.mixing[..], &mut room.weights[..]);
-        let kernels = kernels.chunks_exact(LANES * self.examples.rows);
-        for ((&components, kernel), &left) in self.components.iter().zip(kernels).zip(left) {
+        let CorrectionRoom { examples: ExamplesRoom { kernels, left, .. }, terms, weights, .. } = room;
+        let mut inputs = match self.driven {
+            Driven::Examples(_) => &kernels[..],
+            Driven::Terms(_) => &terms.seen[..],
+        };
+        let (mut mixing, mut weights) = (&self.mixing[..], &mut weights[..]);
+        for (mixed, &left) in self.mixed.iter().zip(&*left) {
             let (own, out);
-            (own, mixing) = mixing.split_at(components / LANES * self.poses);
-            (out, weights) = weights.split_at_mut(components);
-            if left != 0.0 {
-                blend(s, &kernel[..self.poses], own, out);
+            (own, inputs) = inputs.split_at(mixed.room);
+            (out, weights) = weights.split_at_mut(mixed.components);
+            if mixed.by_matrix {
+                let matrix;
+                (matrix, mixing) = mixing.split_at(mixed.components / LANES * mixed.inputs);
+                if left != 0.0 {
+                    blend(s, &own[..mixed.inputs], matrix, out);
+                }
+            } else {
+                out.copy_from_slice(own);
             }
         }
     }
@@ -164,6 +227,28 @@ impl Corrections {
             }
         }
     }
+}
+
+/// A region whose inputs are its component weights.
+fn unmixed(region: &ProxyRegion, inputs: usize) -> ProxyRegion {
+    let members = region.proxies.len();
+    let mut components = vec![[0.0_f64; 12]; inputs * members];
+    let rows = region.mixing.chunks_exact(inputs).zip(region.components.chunks_exact(members.max(1)));
+    for (mixing, own) in rows {
+        for (&m, sums) in mixing.iter().zip(components.chunks_exact_mut(members.max(1))) {
+            for (sum, value) in sums.as_flattened_mut().iter_mut().zip(own.as_flattened()) {
+                *sum += f64::from(m) * f64::from(*value);
+            }
+        }
+    }
+    ProxyRegion { components: components.iter().map(|c| c.map(|c| c as f32)).collect(), ..region.clone() }
+}
+
+/// Room of regions of which all is left.
+fn nothing_faded(regions: usize) -> ExamplesRoom {
+    let mut room = ExamplesRoom::default();
+    room.left = vec![1.0; regions];
+    room
 }
 
 /// The pairs of a region's proxies, with their components; `at` is where the region's weights stand.

@@ -12,6 +12,7 @@
 //! | `draw` | proxy bones from gradients and bones, four proxies at a time |
 //! | `correct` | corrections of proxy bones |
 //! | `examples` | how much each example pose of a correction has to say |
+//! | `terms` | polynomials of joint rotations |
 //! | `rotation` | rotations: nearest, quaternion, logarithm, exponential |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
@@ -30,6 +31,7 @@ pub(crate) mod points;
 mod predict;
 pub(crate) mod regress;
 mod rotation;
+mod terms;
 pub(crate) mod turn;
 
 use blocks::{Eight, LANES};

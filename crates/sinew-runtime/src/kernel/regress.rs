@@ -244,7 +244,7 @@ impl Kernel for Regress<'_> {
         hold(regression, bones, frame, held);
         regression.drawing.draw(s, frame, &room.sources, proxies);
         if let Some(correction) = &regression.correction {
-            correction.add(s, &room.rotations, &room.turns, &mut room.correction, proxies);
+            correction.add(s, &room.rotations, &room.turns, &room.features, &mut room.correction, proxies);
         }
     }
 }
