@@ -221,8 +221,8 @@ impl<'model> Evaluator<'model> {
     /// Methods that do not blend matrices for their positions (all but linear blend skinning, half-way joints and
     /// rotational regression) have them turned approximately: a vertex's lightest weights, up to a hundredth of them all,
     /// count for its heaviest joint, and the rest is rounded to 16 bits. With k joints a vertex, turned from each other by
-    /// up to θ, and weights that are not negative the direction is off by at most 2 sin(θ/2) · 0.01 + 2e-4 (k + 1) radians,
-    /// over the length of the blended normal: two thirds of a degree for four joints at 60°.
+    /// up to θ, and weights that are not negative the direction is off by at most 2 sin(θ/2) · 0.01 + 5e-5 (k + 1) radians,
+    /// over the length of the blended normal: 0.6° for four joints at 60°.
     ///
     /// Panics as [`Self::positions`] does, and without [`Options::normals`].
     pub fn positions_and_palette_normals(

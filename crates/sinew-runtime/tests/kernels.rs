@@ -447,7 +447,7 @@ fn check_palette_normals(rest: &[Affine3A], pose: &[Affine3A], (model, weights):
             let off = match model.deformer {
                 // What f32 adds grows where the blend nearly cancels.
                 Deformer::LinearBlend(_) => 1e-5,
-                // Sums of 16 bits, and light weights moved to the heaviest joint.
+                // Numbers of 16 bits, and light weights moved to the heaviest joint.
                 _ => rounding(weights) + moved(weights, turned),
             };
             // 3.7e-4 along the normal from the estimate of 1/√.
@@ -458,9 +458,9 @@ fn check_palette_normals(rest: &[Affine3A], pose: &[Affine3A], (model, weights):
     }
 }
 
-/// By how much 16 bits may move `Σ w T n̂` if the T are rotations: 2e-4 (k + 1) Σ|w|, as the kernel's file derives.
+/// By how much 16 bits may move `Σ w T n̂` if the T are rotations: 5e-5 (k + 1) Σ|w|, as the kernel's file derives.
 fn rounding(weights: &[(usize, f32)]) -> f32 {
-    2e-4 * (weights.len() + 1) as f32 * weights.iter().map(|(_, weight)| weight.abs()).sum::<f32>()
+    5e-5 * (weights.len() + 1) as f32 * weights.iter().map(|(_, weight)| weight.abs()).sum::<f32>()
 }
 
 /// By how much the lightest weights, a hundredth of them all, move `Σ w T n̂` if they go to the heaviest joint; `turned(b)` is

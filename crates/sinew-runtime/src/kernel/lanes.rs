@@ -40,17 +40,19 @@ impl Packed {
     }
 }
 
-/// Sixteen i16, for two registers' vertices: number 2l + r is that of lane l of register r.
+/// Two i16 for each of sixteen lanes, which are two registers of eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C, align(32))]
-pub(crate) struct Sixteen(pub [i16; 16]);
+#[repr(C, align(64))]
+pub(crate) struct Pairs(pub [[i16; 2]; 16]);
 
-/// Arithmetic on eight f32 at once, and on sixteen i16.
+/// Arithmetic on eight f32 at once, and on pairs of i16.
 pub(crate) trait Lanes: Copy {
     /// Eight f32.
     type V: Copy;
-    /// Sixteen i16.
-    type W: Copy;
+    /// Pairs of i16, one in each of sixteen lanes: two registers of eight.
+    type Pairs: Copy;
+    /// Sixteen i32.
+    type Wholes: Copy;
 
     fn splat(self, value: f32) -> Self::V;
     fn load(self, row: &Row) -> Self::V;
@@ -82,15 +84,17 @@ pub(crate) trait Lanes: Copy {
     fn points(self, rows: [Self::V; 3]) -> [[f32; 3]; 8];
     /// The points of lanes [`SPREAD`], each with a fourth number that means nothing: what is cheapest to take apart.
     fn spread(self, rows: [Self::V; 3]) -> [[f32; 4]; 8];
-    /// To the nearest whole numbers of 16 bits, each in both halves.
-    fn twice(self, v: Self::V) -> [u32; 8];
-    /// The i16 that both halves of `twice` are.
-    fn splat_sixteen(self, twice: u32) -> Self::W;
-    fn load_sixteen(self, values: &Sixteen) -> Self::W;
-    /// a·b / 2¹⁵ to the nearest whole number, halves up, plus c. The sum must fit 16 bits; what leads up to it need not.
-    fn mul_add_sixteen(self, a: Self::W, b: Self::W, c: Self::W) -> Self::W;
-    /// The numbers of the first and of the second register, times 2¹⁶, which is cheaper than without.
-    fn widen(self, values: Self::W) -> [Self::V; 2];
+    /// To the nearest whole numbers of 16 bits: a's in the low halves, b's in the high ones.
+    fn pairs(self, a: Self::V, b: Self::V) -> [u32; 8];
+    /// The two numbers of `pair`, low half first, in every lane.
+    fn splat_pair(self, pair: u32) -> Self::Pairs;
+    fn load_pairs(self, values: &Pairs) -> Self::Pairs;
+    /// In each lane the product of the first numbers plus that of the second ones.
+    fn mul_pairs(self, a: Self::Pairs, b: Self::Pairs) -> Self::Wholes;
+    /// The same plus c.
+    fn mul_add_pairs(self, a: Self::Pairs, b: Self::Pairs, c: Self::Wholes) -> Self::Wholes;
+    /// The first and the second eight.
+    fn floats(self, values: Self::Wholes) -> [Self::V; 2];
     /// Compiles `kernel` for these instructions and runs it.
     fn run<K: Kernel>(self, kernel: K);
 }
@@ -143,7 +147,8 @@ pub(crate) struct Portable;
 
 impl Lanes for Portable {
     type V = [f32; 8];
-    type W = [i16; 16];
+    type Pairs = [[i16; 2]; 16];
+    type Wholes = [i32; 16];
 
     #[inline(always)]
     fn splat(self, value: f32) -> Self::V {
@@ -223,25 +228,30 @@ impl Lanes for Portable {
         SPREAD.map(|l| [x[l], y[l], z[l], z[l]])
     }
     #[inline(always)]
-    fn twice(self, v: Self::V) -> [u32; 8] {
-        v.map(|x| u32::from(x.round_ties_even() as i16 as u16) * 0x1_0001)
+    fn pairs(self, a: Self::V, b: Self::V) -> [u32; 8] {
+        let whole = |x: f32| u32::from(x.round_ties_even() as i16 as u16);
+        std::array::from_fn(|l| whole(b[l]) << 16 | whole(a[l]))
     }
     #[inline(always)]
-    fn splat_sixteen(self, twice: u32) -> Self::W {
-        [twice as i16; 16]
+    fn splat_pair(self, pair: u32) -> Self::Pairs {
+        [[pair as i16, (pair >> 16) as i16]; 16]
     }
     #[inline(always)]
-    fn load_sixteen(self, values: &Sixteen) -> Self::W {
+    fn load_pairs(self, values: &Pairs) -> Self::Pairs {
         values.0
     }
     #[inline(always)]
-    fn mul_add_sixteen(self, a: Self::W, b: Self::W, c: Self::W) -> Self::W {
-        let product = |l: usize| (i32::from(a[l]) * i32::from(b[l]) + (1 << 14)) >> 15;
-        std::array::from_fn(|l| c[l].wrapping_add(product(l) as i16))
+    fn mul_pairs(self, a: Self::Pairs, b: Self::Pairs) -> Self::Wholes {
+        self.mul_add_pairs(a, b, [0; 16])
     }
     #[inline(always)]
-    fn widen(self, values: Self::W) -> [Self::V; 2] {
-        std::array::from_fn(|r| std::array::from_fn(|l| f32::from(values[2 * l + r]) * 65_536.0))
+    fn mul_add_pairs(self, a: Self::Pairs, b: Self::Pairs, c: Self::Wholes) -> Self::Wholes {
+        let product = |l: usize, k: usize| i32::from(a[l][k]) * i32::from(b[l][k]);
+        std::array::from_fn(|l| c[l].wrapping_add(product(l, 0)).wrapping_add(product(l, 1)))
+    }
+    #[inline(always)]
+    fn floats(self, values: Self::Wholes) -> [Self::V; 2] {
+        std::array::from_fn(|r| std::array::from_fn(|l| values[8 * r + l] as f32))
     }
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
@@ -251,7 +261,7 @@ impl Lanes for Portable {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Kernel, Lanes, Packed, Row, Sixteen};
+    use super::{Kernel, Lanes, Packed, Pairs, Row};
     use core::arch::x86_64::{__m256, __m256i};
     use pulp::x86::V3;
 
@@ -271,7 +281,8 @@ mod avx2 {
 
     impl Lanes for V3 {
         type V = __m256;
-        type W = __m256i;
+        type Pairs = [__m256i; 2];
+        type Wholes = [__m256i; 2];
 
         #[inline(always)]
         fn splat(self, value: f32) -> __m256 {
@@ -390,30 +401,31 @@ mod avx2 {
             ])
         }
         #[inline(always)]
-        fn twice(self, v: __m256) -> [u32; 8] {
-            let whole = self.avx._mm256_cvtps_epi32(v);
-            bytemuck::cast(
-                self.avx2._mm256_blend_epi16::<0b10_10_10_10>(whole, self.avx2._mm256_slli_epi32::<16>(whole)),
-            )
+        fn pairs(self, a: __m256, b: __m256) -> [u32; 8] {
+            let (low, high) = (self.avx._mm256_cvtps_epi32(a), self.avx._mm256_cvtps_epi32(b));
+            let high = self.avx2._mm256_slli_epi32::<16>(high);
+            bytemuck::cast(self.avx2._mm256_blend_epi16::<0b10_10_10_10>(low, high))
         }
         #[inline(always)]
-        fn splat_sixteen(self, twice: u32) -> __m256i {
-            self.avx._mm256_set1_epi32(twice as i32)
+        fn splat_pair(self, pair: u32) -> [__m256i; 2] {
+            [self.avx._mm256_set1_epi32(pair as i32); 2]
         }
         #[inline(always)]
-        fn load_sixteen(self, values: &Sixteen) -> __m256i {
+        fn load_pairs(self, values: &Pairs) -> [__m256i; 2] {
             bytemuck::cast(values.0)
         }
         #[inline(always)]
-        fn mul_add_sixteen(self, a: __m256i, b: __m256i, c: __m256i) -> __m256i {
-            // Not the addition that stops at the largest number: it shares its units with the multiplication.
-            self.avx2._mm256_add_epi16(self.avx2._mm256_mulhrs_epi16(a, b), c)
+        fn mul_pairs(self, a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+            [self.avx2._mm256_madd_epi16(a[0], b[0]), self.avx2._mm256_madd_epi16(a[1], b[1])]
         }
         #[inline(always)]
-        fn widen(self, values: __m256i) -> [__m256; 2] {
-            let first = self.avx2._mm256_slli_epi32::<16>(values);
-            let second = self.avx2._mm256_blend_epi16::<0b10_10_10_10>(self.avx._mm256_setzero_si256(), values);
-            [self.avx._mm256_cvtepi32_ps(first), self.avx._mm256_cvtepi32_ps(second)]
+        fn mul_add_pairs(self, a: [__m256i; 2], b: [__m256i; 2], c: [__m256i; 2]) -> [__m256i; 2] {
+            let products = self.mul_pairs(a, b);
+            [self.avx2._mm256_add_epi32(c[0], products[0]), self.avx2._mm256_add_epi32(c[1], products[1])]
+        }
+        #[inline(always)]
+        fn floats(self, values: [__m256i; 2]) -> [__m256; 2] {
+            [self.avx._mm256_cvtepi32_ps(values[0]), self.avx._mm256_cvtepi32_ps(values[1])]
         }
         #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) {
@@ -453,10 +465,15 @@ mod tests {
             self.0.extend(s.transpose(eight).map(|v| s.array(v)));
             self.0.push(s.array(s.load_array(&s.array(b))));
             self.0.extend(s.unpack(&Packed([0, 1, -1, 70_000, -70_000, i32::MAX, i32::MIN, 7])).map(|v| s.array(v)));
-            let wholes = Sixteen(std::array::from_fn(|k| [0, 1, -1, 181, 16_384, -16_385, 32_767, -32_767][k % 8]));
-            for twice in s.twice(s.load(&Row([1.0, 32_767.0, -32_767.0, 16_384.4, -0.5, 0.5, 1.5, -77.7]))) {
-                let sum = s.mul_add_sixteen(s.splat_sixteen(twice), s.load_sixteen(&wholes), s.splat_sixteen(0));
-                self.0.extend(s.widen(sum).map(|v| s.array(v)));
+            let awkward = [0, 1, -1, 181, 16_384, -16_385, 32_767, -32_767];
+            let wholes = Pairs(std::array::from_fn(|l| [awkward[l % 8], awkward[(l + l / 8) % 8]]));
+            let numbers = s.load(&Row([1.0, 32_767.0, -32_767.0, 16_384.4, -0.5, 0.5, 1.5, -77.7]));
+            for pair in s.pairs(numbers, s.sub(c, numbers)) {
+                let (pair, wholes) = (s.splat_pair(pair), s.load_pairs(&wholes));
+                let products = s.mul_pairs(pair, wholes);
+                for sums in [products, s.mul_add_pairs(pair, wholes, products)] {
+                    self.0.extend(s.floats(sums).map(|v| s.array(v)));
+                }
             }
             self.0.extend(s.spread([a, b, c]).map(|[x, y, z, _]| [x, y, z, 0.0, 0.0, 0.0, 0.0, 0.0]));
             self.0.extend(s.points([a, b, c]).map(|p| std::array::from_fn(|k| p.get(k).copied().unwrap_or(0.0))));
