@@ -369,7 +369,7 @@ impl<'model> Evaluator<'model> {
                 options.instructions.run(blend::PositionsAndNormals { skin, palette, spread, put, put_normal });
             }
             Some(Turning::Weights(skin, turns)) => {
-                options.instructions.run(turn::Normals { skin, palette, turns, put: put_normal });
+                options.instructions.run_pairs(turn::Normals { skin, palette, turns, put: put_normal });
             }
             None => {}
         }

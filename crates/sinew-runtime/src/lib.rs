@@ -14,7 +14,7 @@
 //! order of [`Character::bones`]; the evaluator works in the root bone's own frame, so that a rigid motion of the
 //! whole character moves the result by exactly that motion.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod beyond;
 pub mod bounds;

@@ -428,7 +428,14 @@ fn palette_normals_are_the_rest_normals_turned_by_the_blended_matrix() {
 }
 
 fn check_palette_normals(rest: &[Affine3A], pose: &[Affine3A], (model, weights): &Weighted) {
-    for instructions in [Instructions::Plain, Instructions::Portable, Instructions::detect()] {
+    let all = [
+        Instructions::Plain,
+        Instructions::Portable,
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Avx2,
+        Instructions::detect(),
+    ];
+    for instructions in all {
         let mut options = Options { normals: true, ..Options::default() };
         options.instructions = instructions;
         let mut evaluator = Evaluator::with(model, options);

@@ -2,10 +2,13 @@
 //!
 //! A kernel is a struct with a `run` that is generic over [`Lanes`]; [`Instructions::run`] compiles it once for
 //! AVX2 + FMA (through pulp, whose token proves that the processor has them, so that no kernel needs `unsafe`) and
-//! once as plain arrays. The plain one is the twin that tests compare with; on other processors the compiler turns it
+//! once as plain arrays (and `turn` once more, see `vnni`). The plain one is the twin that tests compare with; on other processors the compiler turns it
 //! into what they have (NEON on aarch64).
 //!
 //! The two differ in the last bits: AVX2 fuses multiply and add, the twin rounds in between.
+
+#[cfg(target_arch = "x86_64")]
+use super::vnni::Vnni;
 
 /// Eight f32 where a register can be loaded from: aligned, so that no load touches two cache lines.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -115,6 +118,9 @@ pub enum Instructions {
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// The same, and AVX-512 with VNNI for palette normals.
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
 }
 
 impl Instructions {
@@ -123,7 +129,7 @@ impl Instructions {
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if pulp::x86::V3::try_new().is_some() {
-            return Self::Avx2;
+            return if Vnni::try_new().is_some() { Self::Vnni } else { Self::Avx2 };
         }
         Self::Portable
     }
@@ -133,11 +139,19 @@ impl Instructions {
         match self {
             Self::Plain | Self::Portable => Portable.run(kernel),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => match pulp::x86::V3::try_new() {
+            Self::Avx2 | Self::Vnni => match pulp::x86::V3::try_new() {
                 Some(simd) => simd.run(kernel),
                 None => Portable.run(kernel),
             },
         }
+    }
+    /// Runs a `kernel` that multiplies pairs.
+    pub(crate) fn run_pairs(self, kernel: impl Kernel) {
+        #[cfg(target_arch = "x86_64")]
+        if let (Self::Vnni, Some(lanes)) = (self, Vnni::try_new()) {
+            return lanes.run(kernel);
+        }
+        self.run(kernel);
     }
 }
 
@@ -481,11 +495,13 @@ mod tests {
     }
 
     #[test]
-    fn both_instruction_sets_do_the_same() {
-        let [mut plain, mut fast] = [Vec::new(), Vec::new()];
+    fn all_instruction_sets_do_the_same() {
+        let [mut plain, mut fast, mut pairs] = [Vec::new(), Vec::new(), Vec::new()];
         Instructions::Portable.run(Operations(&mut plain));
         Instructions::detect().run(Operations(&mut fast));
-        for (row, (plain, fast)) in plain.iter().zip(&fast).enumerate() {
+        Instructions::detect().run_pairs(Operations(&mut pairs));
+        assert_eq!((fast.len(), pairs.len()), (plain.len(), plain.len()));
+        for (row, (plain, fast)) in plain.iter().zip(&fast).chain(plain.iter().zip(&pairs)).enumerate() {
             for (p, f) in plain.iter().zip(fast) {
                 // Fusing saves one rounding, half an ulp of the product.
                 assert!((p - f).abs() <= 1e-6 * p.abs().max(1.0), "operation {row}: {p} and {f}");

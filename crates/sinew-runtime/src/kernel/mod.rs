@@ -16,6 +16,7 @@
 //! | `rotation` | rotations: nearest, quaternion, logarithm, exponential |
 //! | `one_ring` | normals from the posed triangles |
 //! | `lanes` | the eight lanes, as AVX2 + FMA and as plain arrays |
+//! | `vnni` | the same with AVX-512's products of pairs, for `turn` |
 //! | `blocks` | which eight vertices stand together |
 
 pub(crate) mod blend;
@@ -33,6 +34,9 @@ pub(crate) mod regress;
 mod rotation;
 mod terms;
 pub(crate) mod turn;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod vnni;
 
 use blocks::{Eight, LANES};
 use glam::{Affine3A, Vec4};
