@@ -1,7 +1,8 @@
 //! Polynomials of joint rotations: what the proxy bones of a distilled regression follow.
 //!
 //! A coordinate is a direction in the rotation of one joint, `x_c = a_c · θ̃_b + o_c`, see
-//! [`joint_rotations`](crate::joint_rotations). The first term is one; every other is an earlier term times a coordinate
+//! [`joint_rotations`](crate::joint_rotations), held between −[`FARTHEST`] and [`FARTHEST`]: about from −1 to 1 over the poses
+//! of a fit, and beyond them no term grows. The first term is one; every other is an earlier term times a coordinate
 //! (x, x², x y, …), which costs one multiplication. A region of the skin sees a few of the terms.
 
 use glam::Vec3A;
@@ -11,6 +12,9 @@ use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::log_near;
 use crate::pose_space::short;
 use crate::{Character, ModelError, PosedSkeleton};
+
+/// How far coordinates go.
+pub const FARTHEST: f32 = 1.5;
 
 /// Terms over the joints' rotations, and which of them each region sees.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -86,8 +90,8 @@ impl Polynomials {
     }
 
     pub(crate) fn flops(&self) -> u64 {
-        // Three multiply-adds a coordinate; a joint's logarithm is counted with the regression.
-        6 * self.coordinates.len() as u64 + self.factors.len() as u64
+        // Three multiply-adds and two comparisons a coordinate; a joint's logarithm is counted with the regression.
+        8 * self.coordinates.len() as u64 + self.factors.len() as u64
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -117,7 +121,7 @@ impl Polynomials {
                 let turn = posed.seen_rotation(parent).transpose() * posed.seen_rotation(b);
                 log_near(turn, Vec3A::from_array(reference[b]))
             });
-            *x = Vec3A::from_array(axis).dot(theta) + offset;
+            *x = (Vec3A::from_array(axis).dot(theta) + offset).clamp(-FARTHEST, FARTHEST);
         }
         for (k, &[term, coordinate]) in self.factors.iter().enumerate() {
             scratch.terms[k + 1] = scratch.terms[usize::from(term)] * scratch.coordinates[usize::from(coordinate)];
@@ -160,7 +164,8 @@ impl Polynomials {
             seen = rest;
         }
         let coordinates = joints.iter().zip(axes.as_chunks::<4>().0);
-        let coordinate = |(&joint, &[x, y, z, offset]): (&u16, &[f32; 4])| Coordinate { joint, axis: [x, y, z], offset };
+        let coordinate =
+            |(&joint, &[x, y, z, offset]): (&u16, &[f32; 4])| Coordinate { joint, axis: [x, y, z], offset };
         Ok(Self {
             coordinates: coordinates.map(coordinate).collect(),
             factors: factors.as_chunks::<2>().0.to_vec(),

@@ -24,6 +24,10 @@ impl Put for InOrder<'_> {
         }
     }
     #[inline(always)]
+    fn put_halves<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
+        self.put_row(lanes, eight, rows);
+    }
+    #[inline(always)]
     fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
         self.put_row(lanes, eight, rows);
     }

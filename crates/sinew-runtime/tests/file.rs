@@ -3,9 +3,10 @@
 use glam::{Affine3A, Quat, Vec3};
 use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion};
 use sinew_runtime::deform::{DualQuaternion, LinearBlend};
+use sinew_runtime::polynomials::Coordinate;
 use sinew_runtime::{
     Bone, Character, Correction, Deformer, Evaluator, Instructions, KernelRegion, Metadata, Model, ModelError, Options,
-    Polygons, PoseSpace, Skin,
+    Polygons, Polynomials, PoseSpace, Skin,
 };
 
 fn character() -> Character {
@@ -162,6 +163,41 @@ fn kernels_that_give_no_number_are_refused() {
     refused(|c| examples(c).peak_rate = -2.0, "`pose_space.peak_rate` entry 0 is -2");
     refused(|c| examples(c).regions[0].joints[0].1 = f32::NAN, "`pose_space.region_rates` entry 0 is NaN");
     refused(|c| examples(c).regions[0].joints[0].1 = -1.0, "`pose_space.region_rates` entry 0 is -1");
+}
+
+#[test]
+fn polynomials_that_point_nowhere_are_refused() {
+    let by_polynomials = |change: fn(&mut Polynomials)| {
+        let mut polynomials = Polynomials {
+            coordinates: vec![Coordinate { joint: 1, axis: [1.0, 0.0, 0.0], offset: 0.0 }],
+            factors: vec![[0, 0], [1, 0]],
+            regions: vec![vec![0, 2]],
+        };
+        change(&mut polynomials);
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sinew/rr.sinew");
+        let mut model = Model::read(&path).unwrap();
+        model.correction = None;
+        let Deformer::RotationalRegression(d) = &model.deformer else { panic!("rr.sinew is rotational regression") };
+        let correction = ProxyCorrection {
+            proxy_count: d.proxy_count(),
+            drivers: Drivers::Polynomials(polynomials),
+            regions: vec![ProxyRegion { bone: 1, proxies: vec![0], mixing: vec![1.0; 2], components: vec![[0.1; 12]] }],
+        };
+        model.with_correction(Correction::Proxies(correction))
+    };
+    let good = by_polynomials(|_| {}).unwrap();
+    assert!(Model::from_bytes(&good.to_bytes()).unwrap() == good, "a file changes the model");
+    let refused = |change: fn(&mut Polynomials), message: &str| {
+        let error = by_polynomials(change).unwrap_err().to_string();
+        assert!(error.contains(message), "`{error}` does not say `{message}`");
+    };
+    refused(|p| p.coordinates[0].joint = 500, "`polynomials.joints` entry 0 is 500");
+    refused(|p| p.coordinates[0].offset = f32::NAN, "`polynomials.axes` entry 3 is NaN");
+    // A term is made of earlier ones.
+    refused(|p| p.factors[0] = [1, 0], "`polynomials.factors` entry 0 is 1; it must be below 1");
+    refused(|p| p.factors[1] = [0, 1], "`polynomials.factors` entry 0 is 1; it must be below 1");
+    refused(|p| p.regions[0][1] = 3, "`polynomials.region_terms` entry 1 is 3");
+    refused(|p| p.regions[0].push(1), "mixing entries");
 }
 
 #[test]

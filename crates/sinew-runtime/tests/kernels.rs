@@ -10,9 +10,10 @@ use sinew_runtime::deform::{
     AnimationSpace, BlockRows, DualQuaternion, FullGradients, GradientPredictors, LinearBlend, MultiWeight,
     PoissonFactor, RotationalRegression, TrianglePredictors,
 };
+use sinew_runtime::polynomials::Coordinate;
 use sinew_runtime::{
     Bone, Character, Correction, Deformer, Evaluator, Instructions, JointRanges, KernelRegion, Metadata, Model,
-    Options, PoseSpace, Skin,
+    Options, Polynomials, PoseSpace, Skin,
 };
 
 /// Counts the allocations of each thread.
@@ -274,6 +275,86 @@ fn the_kernel_of_corrected_proxies_equals_its_twin() {
             moved |= positions(&plain, Instructions::Plain, &pose) != expected;
         }
         assert!(moved, "the correction does nothing");
+    }
+}
+
+/// Changes of seven proxies by polynomials of the rotations of `joints` joints: an odd number of proxies a region, a region that
+/// sees the constant alone, one without components, and a proxy in none.
+fn polynomial_changes(numbers: &mut Numbers, joints: usize) -> Correction {
+    let coordinates: Vec<Coordinate> = (0..2 * joints)
+        .map(|c| Coordinate {
+            joint: (c % joints) as u16,
+            axis: std::array::from_fn(|_| numbers.next()),
+            offset: 0.3 * numbers.next(),
+        })
+        .collect();
+    let factors: Vec<[u16; 2]> = (0..30).map(|k| [(k * 7 % (k + 1)) as u16, (k * 5 % (2 * joints)) as u16]).collect();
+    let mut region = |proxies: &[u32], terms: &[u16], components: usize| {
+        let own = ProxyRegion {
+            bone: proxies.len() % joints,
+            proxies: proxies.to_vec(),
+            mixing: (0..components * terms.len()).map(|_| numbers.next()).collect(),
+            components: (0..components * proxies.len())
+                .map(|_| std::array::from_fn(|_| 0.1 * numbers.next()))
+                .collect(),
+        };
+        (terms.to_vec(), own)
+    };
+    let regions = [
+        region(&[0], &[0], 1),
+        region(&[1, 2, 4], &[0, 3, 9, 30, 17, 2, 5, 8, 11], 4),
+        region(&[5], &[1, 2, 3, 4, 5, 6, 7], 7),
+        region(&[3], &[4], 0),
+    ];
+    Correction::Proxies(ProxyCorrection {
+        proxy_count: 7,
+        drivers: Drivers::Polynomials(Polynomials {
+            coordinates,
+            factors,
+            regions: regions.iter().map(|(terms, _)| terms.clone()).collect(),
+        }),
+        regions: regions.into_iter().map(|(_, own)| own).collect(),
+    })
+}
+
+#[test]
+fn the_kernel_of_changes_by_polynomials_equals_its_twin() {
+    // With predictors, c₁ and c₂ under the changes, and with proxies that only follow blends of bones.
+    for (joints, follows) in [1, 3, 9, 17].into_iter().flat_map(|joints| [(joints, false), (joints, true)]) {
+        let mut numbers = Numbers(joints as u64 + 40);
+        let character = character(&mut numbers, &Size { vertices: 50, joints, influences: 4 });
+        let mut regression = rotational_regression(&mut numbers, &character, 7);
+        if follows {
+            let blocks =
+                |share: f32| std::array::from_fn(|r| std::array::from_fn(|c| if r == c { share } else { 0.0 }));
+            let rows =
+                |p: usize| if joints > 1 { vec![(p % joints, 0.75), ((p + 1) % joints, 0.25)] } else { vec![(0, 1.0)] };
+            regression.c1 = BlockRows { starts: vec![0; 8], columns: Vec::new(), blocks: Vec::new() };
+            regression.c2 = BlockRows { starts: vec![0], columns: Vec::new(), blocks: Vec::new() };
+            for p in 0..7 {
+                let mut row = rows(p);
+                row.sort_by_key(|&(b, _)| b);
+                regression.c2.columns.extend(row.iter().map(|&(b, _)| b as u16));
+                regression.c2.blocks.extend(row.iter().map(|&(_, share)| blocks(share)));
+                regression.c2.starts.push(regression.c2.columns.len() as u32);
+            }
+        }
+        for range in [3.0, 0.3] {
+            regression.ranges.low = vec![[-range; 3]; joints];
+            regression.ranges.high = vec![[range; 3]; joints];
+            let deformer = Deformer::RotationalRegression(regression.clone());
+            let plain = Model::new(character.clone(), deformer, Metadata::default()).unwrap();
+            let changed = plain.clone().with_correction(polynomial_changes(&mut numbers, joints)).unwrap();
+            assert!(Model::from_bytes(&changed.to_bytes()).unwrap() == changed, "a file changes the model");
+            for _ in 0..6 {
+                let pose = pose(&mut numbers, &changed.character);
+                let what = format!("{joints} joints, ranges to {range}, {follows}");
+                let expected = positions(&changed, Instructions::Plain, &pose);
+                assert_close(&what, &positions(&changed, Instructions::Portable, &pose), &expected);
+                assert_close(&what, &positions(&changed, Instructions::detect(), &pose), &expected);
+                assert!(positions(&plain, Instructions::Plain, &pose) != expected, "{what}: the changes do nothing");
+            }
+        }
     }
 }
 

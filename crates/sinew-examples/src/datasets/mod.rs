@@ -5,7 +5,6 @@
 mod arm;
 mod creature;
 mod rig;
-mod rng;
 mod scene;
 mod shoulder;
 mod sweep;

@@ -4,10 +4,10 @@
 use glam::{DAffine3, DVec3};
 
 use super::rig::{Rig, Turn, frame};
-use super::rng::Rng;
 use super::scene::{Scene, split};
 use super::sweep::{Muscle, Piece, Strand, StrandJoint};
 use crate::Examples;
+use crate::Rng;
 
 /// How far the arm swings up or down, forwards or back, and twists, degrees either way.
 const RANGE: [f64; 3] = [65.0, 50.0, 60.0];

@@ -8,9 +8,10 @@
 //! those of the next do. So its rivals are fitted and corrected too: one of them is taken if the error to expect, which
 //! counts that of the training poses as well, is clearly less.
 
-use sinew_runtime::Deformer;
+use sinew_runtime::{Deformer, Model};
 
-use super::{CorrectionParams, Place, correct};
+use super::distil::{self, Distil, Gained};
+use super::{Closeness, CorrectionParams, Place, correct};
 use crate::cross_validation::squared_error;
 use crate::methods::rr::RrParams;
 use crate::{FitError, Fitted, Method, Progress, Quiet, Training, predict};
@@ -26,10 +27,23 @@ pub fn fit(
     params: &CorrectionParams,
     progress: &dyn Progress,
 ) -> Result<Fitted, FitError> {
-    match base(training, method, progress)? {
-        Base { corrected: Some(corrected), .. } if *params == judging() => Ok(corrected),
-        Base { fitted, .. } => correct(training, fitted, params, progress),
+    let Base { fitted: base, corrected } = base(training, method, progress)?;
+    let near = |model: &Model| squared_error(training, &predict::training_poses(model, training));
+    let before = near(&base.model);
+    let mut fitted = match corrected {
+        Some(corrected) if CorrectionParams { distil: judging().distil, ..params.clone() } == judging() => corrected,
+        _ => correct(training, base, params, progress)?,
+    };
+    // Exact corrections and those with a budget of bytes stay as they were asked for.
+    let free = params.place == Place::Proxies && params.closeness == Closeness::Smooth && params.bytes.is_none();
+    if free && params.distil != Distil::Off {
+        progress.stage("distillation", 0);
+        let gained = Gained { before, after: near(&fitted.model) };
+        if let Some(model) = distil::distil(training, &fitted.model, gained, params.distil, &mut fitted.report)? {
+            fitted.model = model;
+        }
     }
+    Ok(fitted)
 }
 
 /// The base of a correction.

@@ -6,6 +6,7 @@
 //! ridge by predicting each pose from the others ([`select`]), and takes the rest mesh as one more example.
 
 pub mod components;
+pub mod distil;
 pub mod farther;
 pub mod foreseen;
 pub mod kernel;
@@ -21,6 +22,7 @@ use glam::DVec3;
 use sinew_runtime::{Correction, Deformer, Model};
 
 use components::{Components, Kept};
+use distil::Distil;
 use poses::PoseTable;
 use select::Chosen;
 
@@ -67,13 +69,15 @@ pub struct CorrectionParams {
     /// Turns in which the drawing weights and the changes of proxy bones follow each other, see [`redraw`]; 0 leaves the
     /// weights as they are.
     pub turns: usize,
+    /// Whether a smooth correction of proxy bones without a budget is distilled, see [`distil`].
+    pub distil: Distil,
 }
 
 impl CorrectionParams {
     /// A smooth correction without a budget.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS }
+        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS, distil: Distil::Auto }
     }
 }
 

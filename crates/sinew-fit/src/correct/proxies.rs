@@ -37,13 +37,13 @@ const COMPRESSION_LOSS: f64 = 0.02;
 const EXACT_LOSS: f64 = 1e-5;
 
 /// The proxy bones as the correction sees them.
-struct Proxies {
+pub(super) struct Proxies {
     /// Weights over the proxy bones only, (V): (proxy, weight).
     weights: Vec<Vec<(usize, f64)>>,
     /// c_p, (P).
     centres: Vec<DVec3>,
     /// The bone that carries each proxy's vertices, (P).
-    bones: Vec<usize>,
+    pub bones: Vec<usize>,
     /// Lower Cholesky factors of M_p, (P).
     masses: Vec<Matrix4<f64>>,
 }
@@ -114,7 +114,7 @@ pub fn fit(
 }
 
 impl Proxies {
-    fn new(training: &Training, model: &Model, skin: &Skin, count: usize) -> Self {
+    pub fn new(training: &Training, model: &Model, skin: &Skin, count: usize) -> Self {
         let own = |v: usize| skin.vertex(v).filter(|&(i, _)| i < count).map(|(i, w)| (i, f64::from(w))).collect();
         let weights: Vec<Vec<(usize, f64)>> = (0..training.vertex_count()).map(own).collect();
         let mut sums = vec![(DVec3::ZERO, 0.0, vec![0.0; training.bone_count()]); count];
@@ -145,7 +145,7 @@ impl Proxies {
 
     /// Δ_p in the frame of its bone, measured by M_p: `Q_bᵀ Δ_p L_p`, for every training pose and the rest pose,
     /// (N + 1)(P), column by column; and the squared residual that they leave at the training poses.
-    fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> (Vec<Vec<[f64; 12]>>, f64) {
+    pub fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> (Vec<Vec<[f64; 12]>>, f64) {
         let spread = if params.closeness == Closeness::Exact { EXACT_SPREAD } else { SMOOTH_SPREAD };
         let system = Cholesky::new(self.matrix(training, spread), 4 * self.centres.len());
         let predicted = predict::training_poses(model, training);
@@ -208,7 +208,7 @@ impl Proxies {
     }
 
     /// A measured change as a 3×4 matrix on rest points in the root's frame, column by column.
-    fn unmeasured(&self, p: usize, measured: &[f64]) -> [f64; 12] {
+    pub fn unmeasured(&self, p: usize, measured: &[f64]) -> [f64; 12] {
         let b = nalgebra::Matrix3x4::from_column_slice(measured);
         let change = self.masses[p].tr_solve_lower_triangular(&b.transpose()).map_or(b * 0.0, |x| x.transpose());
         let linear = DMat3::from_cols_slice(&change.as_slice()[..9]);

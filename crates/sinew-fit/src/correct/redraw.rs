@@ -122,9 +122,7 @@ impl Turn {
 
     /// The drawing weights.
     fn weights(&self) -> SparseWeights {
-        let skin = &self.deformer().skin;
-        let pairs = |v: usize| skin.vertex(v).map(|(entry, weight)| (entry, f64::from(weight))).collect();
-        SparseWeights { vertices: (0..skin.vertex_count()).map(pairs).collect() }
+        SparseWeights::of(&self.deformer().skin)
     }
 
     /// Entries a vertex at most.
@@ -161,7 +159,7 @@ fn training_error(training: &Training, turn: &Turn) -> Result<f64, FitError> {
 }
 
 /// The palette entries that draw each vertex or one within two edges of it, ascending, (V).
-fn candidates(skin: &SparseWeights, topology: &Topology) -> Vec<Vec<usize>> {
+pub(super) fn candidates(skin: &SparseWeights, topology: &Topology) -> Vec<Vec<usize>> {
     let mut entries: Vec<Vec<usize>> =
         skin.vertices.iter().map(|pairs| pairs.iter().map(|&(entry, _)| entry).collect()).collect();
     for _ in 0..2 {

@@ -41,6 +41,13 @@ pub struct SparseWeights {
 }
 
 impl SparseWeights {
+    /// The weights of a skin.
+    #[must_use]
+    pub fn of(skin: &sinew_runtime::Skin) -> Self {
+        let pairs = |v: usize| skin.vertex(v).map(|(entry, weight)| (entry, f64::from(weight))).collect();
+        Self { vertices: (0..skin.vertex_count()).map(pairs).collect() }
+    }
+
     /// The mean number of joints a vertex.
     #[must_use]
     pub fn mean_count(&self) -> f64 {

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 
 use sinew_runtime::Polynomials;
 use sinew_runtime::correction::Drivers;
+use sinew_runtime::polynomials::FARTHEST;
 
 use super::form::Form;
 use super::interval::Interval;
@@ -69,6 +70,11 @@ impl<'a> Terms<'a> {
             let theta = self.joints.seen(usize::from(coordinate.joint)).theta;
             let mut x = Form::exact(coordinate.offset.into());
             (0..3).for_each(|i| x.add_scaled(&theta[i], coordinate.axis[i].into()));
+            let (range, farthest) = (x.range(), f64::from(FARTHEST));
+            if range.low < -farthest || range.high > farthest {
+                let held = |x: f64| x.clamp(-farthest, farthest);
+                x = Form::interval(Interval { low: held(range.low), high: held(range.high) });
+            }
             // A square is not negative, which the product of two forms does not know.
             let earlier = usize::from(earlier);
             let squared = earlier.checked_sub(1).is_some_and(|k| self.polynomials.factors[k] == [0, c]);

@@ -2,12 +2,13 @@
 //!
 //! A joint's matrix serves all lanes of a block at once: it is loaded once, not for every vertex. A block visits the
 //! union of its vertices' joints; a lane that does not use one has weight 0 there. Its cost is that union, and where
-//! its vertices lie: eight in a row are written with three stores, eight scattered ones cost as much as several
-//! joints. So
+//! its vertices lie: eight in a row are written with three stores, two times four in a row with six, eight scattered ones
+//! cost as much as several joints. So
 //!
-//! 1. the mesh's own order is cut into runs of eight and single vertices, at the least cost of all ways to cut it;
-//! 2. the single vertices are gathered into eights, those with the same set of joints first, the rest greedily: an
-//!    eight takes the set that adds the fewest joints to it;
+//! 1. the mesh's own order is cut into runs of eight, runs of four and single vertices, at the least cost of all ways to
+//!    cut it;
+//! 2. the runs of four and the single vertices are gathered into eights, those with the same set of joints first, the rest
+//!    greedily: an eight takes the set that adds the fewest joints to it;
 //! 3. eights are gathered into blocks in the same way; `points` then tells apart the joints that its two eights share.
 
 use std::ops::Range;
@@ -23,8 +24,13 @@ pub(crate) const LANES: usize = 8;
 pub(super) const JOINT: f32 = 6.0;
 /// … and for writing eight vertices in a row …
 const ROW: f32 = 4.0;
+/// … twice four in a row …
+const HALVES: f32 = 7.0;
 /// … or eight that are scattered.
 const SCATTERED: f32 = 20.0;
+
+/// Vertices of half a register.
+pub(crate) const HALF: usize = LANES / 2;
 
 /// Among how many sets the gathering looks for company. More finds slightly smaller unions and costs construction time.
 const LOOK_AHEAD: usize = 256;
@@ -49,23 +55,37 @@ type Set = Vec<u32>;
 pub(crate) struct Eight {
     /// The vertex in each lane; the last may repeat to fill up.
     pub vertices: [u32; LANES],
-    /// The first of them if they stand in a row, otherwise [`SCATTERED_AT`]: one comparison tells a kernel how to write.
-    pub first: u32,
+    /// How they lie.
+    pub lie: Lie,
 }
 
-/// No vertex: past the end of every mesh.
-const SCATTERED_AT: u32 = u32::MAX;
+/// How the vertices of an eight lie in the mesh's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// They follow each other.
+    Row,
+    /// The first four follow each other, and so do the others.
+    Halves,
+    /// Anywhere.
+    Scattered,
+}
 
 impl Eight {
     fn new(vertices: [u32; LANES]) -> Self {
-        let in_a_row = vertices.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        Self { vertices, first: if in_a_row { vertices[0] } else { SCATTERED_AT } }
+        let in_a_row = |vertices: &[u32]| vertices.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let halves = vertices.chunks_exact(HALF).all(in_a_row);
+        let lie = match in_a_row(&vertices) {
+            true => Lie::Row,
+            false if halves => Lie::Halves,
+            false => Lie::Scattered,
+        };
+        Self { vertices, lie }
     }
 
     /// Whether its vertices follow each other.
     #[inline(always)]
     pub fn in_a_row(&self) -> bool {
-        self.first != SCATTERED_AT
+        self.lie == Lie::Row
     }
 }
 
@@ -85,8 +105,12 @@ impl<const R: usize> Blocks<R> {
     /// vertex v in any order.
     pub fn new<J: IntoIterator<Item = usize>>(count: usize, joint_cost: f32, joints: impl Fn(usize) -> J) -> Self {
         let sets: Vec<Set> = (0..count).map(|v| set_of(joints(v).into_iter().map(|j| j as u32))).collect();
-        let (mut eights, singles) = runs(&sets, joint_cost);
-        let singles = singles.into_iter().map(|v| (sets[v as usize].clone(), v)).collect();
+        let Runs { mut eights, fours, singles } = runs(&sets, joint_cost);
+        let halves = |(set, fours): (Set, Vec<[u32; HALF]>)| {
+            let [a, b] = filled::<_, 2>(&fours);
+            (set, std::array::from_fn(|lane| if lane < HALF { a[lane] } else { b[lane - HALF] }))
+        };
+        eights.extend(gathered(fours, 2).into_iter().map(halves));
         eights.extend(gathered(singles, LANES).into_iter().map(|(set, vertices)| (set, filled(&vertices))));
         let mut blocks = gathered(eights, R);
         // In the order of the output, which is then written front to back.
@@ -155,32 +179,45 @@ impl Blocks<1> {
     }
 }
 
-/// Cuts the order 0 … V − 1 into runs of eight and single vertices, by dynamic programming from the end: the least cost
-/// of vertices v … is that of a run at v and the least cost of v + 8 …, or of v alone and the least cost of v + 1 ….
-fn runs(sets: &[Set], joint_cost: f32) -> (Vec<(Set, [u32; LANES])>, Vec<u32>) {
-    let union = |v: usize| set_of(sets[v..v + LANES].iter().flatten().copied());
+/// The mesh's order cut into pieces, each with its set of joints.
+struct Runs {
+    eights: Vec<(Set, [u32; LANES])>,
+    fours: Vec<(Set, [u32; HALF])>,
+    singles: Vec<(Set, u32)>,
+}
+
+/// Cuts the order 0 … V − 1 into runs of eight, runs of four and single vertices, by dynamic programming from the end: the
+/// least cost of vertices v … is that of a piece at v and the least cost of those after it. A four or a single vertex counts
+/// as a half or an eighth of a register whose others share its joints.
+fn runs(sets: &[Set], joint_cost: f32) -> Runs {
+    let union = |v: usize, count: usize| set_of(sets[v..v + count].iter().flatten().copied());
+    let cost = |v: usize, (count, writing): (usize, f32)| {
+        (joint_cost * union(v, count).len() as f32 + writing) * count as f32 / LANES as f32
+    };
     let mut least = vec![0.0_f32; sets.len() + 1];
-    let mut run_starts = vec![false; sets.len()];
+    let mut pieces = vec![1; sets.len()];
     for v in (0..sets.len()).rev() {
-        least[v] = least[v + 1] + (joint_cost * sets[v].len() as f32 + SCATTERED) / LANES as f32;
-        if v + LANES <= sets.len() {
-            let run = least[v + LANES] + joint_cost * union(v).len() as f32 + ROW;
-            run_starts[v] = run <= least[v];
-            least[v] = least[v].min(run);
+        least[v] = f32::INFINITY;
+        for piece in [(LANES, ROW), (HALF, HALVES), (1, SCATTERED)] {
+            let after = v + piece.0;
+            if after <= sets.len() && cost(v, piece) + least[after] < least[v] {
+                least[v] = cost(v, piece) + least[after];
+                pieces[v] = piece.0;
+            }
         }
     }
-    let (mut eights, mut singles) = (Vec::new(), Vec::new());
+    let mut found = Runs { eights: Vec::new(), fours: Vec::new(), singles: Vec::new() };
     let mut v = 0;
     while v < sets.len() {
-        if run_starts[v] {
-            eights.push((union(v), std::array::from_fn(|lane| (v + lane) as u32)));
-            v += LANES;
-        } else {
-            singles.push(v as u32);
-            v += 1;
+        let set = union(v, pieces[v]);
+        match pieces[v] {
+            LANES => found.eights.push((set, std::array::from_fn(|lane| (v + lane) as u32))),
+            HALF => found.fours.push((set, std::array::from_fn(|lane| (v + lane) as u32))),
+            _ => found.singles.push((set, v as u32)),
         }
+        v += pieces[v];
     }
-    (eights, singles)
+    found
 }
 
 /// Items gathered by `width`, those with equal sets first; each gathering with the union of its sets. Only the last one

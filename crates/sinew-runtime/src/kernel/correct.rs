@@ -30,9 +30,9 @@ pub(crate) struct Corrections {
     /// Mixing matrices of the regions that have one, see [`blend`].
     mixing: Vec<Row>,
     /// Pairs of proxies of all regions, in the order of their numbers of components.
-    pairs: Vec<Pair>,
+    pub(super) pairs: Vec<Pair>,
     /// Components of all pairs, two at a time: the three rows of both proxies.
-    changes: Vec<[Packed; 3]>,
+    pub(super) changes: Vec<[Packed; 3]>,
 }
 
 /// What drives the regions.
@@ -56,12 +56,12 @@ struct Mixed {
 
 /// Two proxies that the same component weights change; one that is alone stands there twice.
 #[derive(Debug, Clone)]
-struct Pair {
+pub(super) struct Pair {
     region: u32,
-    proxies: [u32; 2],
+    pub proxies: [u32; 2],
     /// Where its weights stand in [`CorrectionRoom::weights`], and how many there are, in twos.
     at: u32,
-    twos: u32,
+    pub twos: u32,
     /// What its components are to be multiplied by.
     steps: Row,
 }
@@ -146,17 +146,16 @@ impl Corrections {
         }
     }
 
-    /// Adds the changes to the proxy bones' world transforms; `rotations` are quaternions of F Q_b, `joints` those of the
-    /// joints, x, y, z, w of eight at a time.
+    /// Finds the component weights of a pose; `rotations` are quaternions of F Q_b, `joints` those of the joints, x, y, z, w
+    /// of eight at a time, `features` what predictors see of them.
     #[inline(always)]
-    pub fn add<L: Lanes>(
+    pub fn weigh<L: Lanes>(
         &self,
         s: L,
         rotations: &[Row],
         joints: &[[Row; 4]],
         features: &[(Row, f32)],
         room: &mut CorrectionRoom,
-        proxies: &mut [Matrix],
     ) {
         if self.pairs.is_empty() {
             return;
@@ -172,7 +171,6 @@ impl Corrections {
             }
         }
         self.mix(s, room);
-        self.change(s, room, proxies);
     }
 
     /// Component weights `a = M κ` of every region.
@@ -200,32 +198,47 @@ impl Corrections {
         }
     }
 
-    /// Adds `F Q_b Σ_k a_k B_k` to every proxy.
+    /// Adds `F Q_b Σ_k a_k B_k` to every proxy's world transform, a the weights that were found.
     #[inline(always)]
-    fn change<L: Lanes>(&self, s: L, room: &CorrectionRoom, proxies: &mut [Matrix]) {
+    pub fn change<L: Lanes>(&self, s: L, room: &CorrectionRoom, proxies: &mut [Matrix]) {
         let mut changes = &self.changes[..];
-        for Pair { region, proxies: [one, other], at, twos, steps } in &self.pairs {
-            let (region, at, twos) = (*region as usize, *at as usize, *twos as usize);
+        for pair in &self.pairs {
             let own;
-            (own, changes) = changes.split_at(twos);
-            if room.examples.left[region] == 0.0 {
+            (own, changes) = changes.split_at(pair.twos as usize);
+            if room.examples.left[pair.region as usize] == 0.0 {
                 continue;
             }
-            let [x, y, z] = weighted(s, &room.weights[at..at + 2 * twos], own, s.load(steps));
-            let (turn, lane) = (&room.turns[region / LANES], region % LANES);
-            for row in 0..3 {
-                let [a, b, c] = [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
+            let [x, y, z] = pair.weighted(s, own, room);
+            let [one, other] = pair.proxies;
+            for (row, [a, b, c]) in pair.turn(room).into_iter().enumerate() {
                 let turned = s.array(s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul(s.splat(c), z))));
                 for c in 0..4 {
-                    proxies[*one as usize].0[4 * row + c] += turned[c];
+                    proxies[one as usize].0[4 * row + c] += turned[c];
                 }
                 if one != other {
                     for c in 0..4 {
-                        proxies[*other as usize].0[4 * row + c] += turned[4 + c];
+                        proxies[other as usize].0[4 * row + c] += turned[4 + c];
                     }
                 }
             }
         }
+    }
+}
+
+impl Pair {
+    /// `Σ_k a_k B_k`: rows of both proxies.
+    #[inline(always)]
+    pub fn weighted<L: Lanes>(&self, s: L, components: &[[Packed; 3]], room: &CorrectionRoom) -> [L::V; 3] {
+        let (at, twos) = (self.at as usize, self.twos as usize);
+        weighted(s, &room.weights[at..at + 2 * twos], components, s.load(&self.steps))
+    }
+
+    /// The rotation F Q_b of its region's bone, row by row.
+    #[inline(always)]
+    pub fn turn(&self, room: &CorrectionRoom) -> [[f32; 3]; 3] {
+        let (turn, lane) = (&room.turns[self.region as usize / LANES], self.region as usize % LANES);
+        let row = |row: usize| [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
+        [row(0), row(1), row(2)]
     }
 }
 

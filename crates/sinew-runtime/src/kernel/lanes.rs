@@ -85,6 +85,8 @@ pub(crate) trait Lanes: Copy {
     fn all_less(self, a: Self::V, b: Self::V) -> bool;
     /// The points (x, y, z) of three rows of lanes, one after the other.
     fn points(self, rows: [Self::V; 3]) -> [[f32; 3]; 8];
+    /// The points of lanes 0 … 3, and those of lanes 4 … 7.
+    fn point_halves(self, rows: [Self::V; 3]) -> [[[f32; 3]; 4]; 2];
     /// The points of lanes [`SPREAD`], each with a fourth number that means nothing: what is cheapest to take apart.
     fn spread(self, rows: [Self::V; 3]) -> [[f32; 4]; 8];
     /// To the nearest whole numbers of 16 bits: a's in the low halves, b's in the high ones.
@@ -238,6 +240,11 @@ impl Lanes for Portable {
         std::array::from_fn(|l| [x[l], y[l], z[l]])
     }
     #[inline(always)]
+    fn point_halves(self, rows: [Self::V; 3]) -> [[[f32; 3]; 4]; 2] {
+        let points = self.points(rows);
+        [0, 4].map(|first| std::array::from_fn(|l| points[first + l]))
+    }
+    #[inline(always)]
     fn spread(self, [x, y, z]: [Self::V; 3]) -> [[f32; 4]; 8] {
         SPREAD.map(|l| [x[l], y[l], z[l], z[l]])
     }
@@ -291,6 +298,21 @@ mod avx2 {
             std::hint::black_box(&Row::default());
             self.1.run(self.0);
         }
+    }
+
+    /// Points of four lanes in each half, by pairs: (x0 y0 z0 x1), (y1 z1 x2 y2), (z2 x3 y3 z3).
+    #[inline(always)]
+    fn woven(s: V3, [x, y, z]: [__m256; 3]) -> [__m256; 3] {
+        let avx = s.avx;
+        // First (x0 x2 y0 y2), (y1 y3 z1 z3), (z0 z2 x1 x3).
+        let xy = avx._mm256_shuffle_ps::<0b10_00_10_00>(x, y);
+        let yz = avx._mm256_shuffle_ps::<0b11_01_11_01>(y, z);
+        let zx = avx._mm256_shuffle_ps::<0b11_01_10_00>(z, x);
+        [
+            avx._mm256_shuffle_ps::<0b10_00_10_00>(xy, zx),
+            avx._mm256_shuffle_ps::<0b11_01_10_00>(yz, xy),
+            avx._mm256_shuffle_ps::<0b11_01_11_01>(zx, yz),
+        ]
     }
 
     impl Lanes for V3 {
@@ -386,21 +408,21 @@ mod avx2 {
             self.avx._mm256_movemask_ps(self.avx._mm256_cmp_ps::<17>(a, b)) == 0xff
         }
         #[inline(always)]
-        fn points(self, [x, y, z]: [__m256; 3]) -> [[f32; 3]; 8] {
-            let avx = self.avx;
-            // Within each half, with lanes 0 … 3: (x0 x2 y0 y2), (y1 y3 z1 z3), (z0 z2 x1 x3); then by pairs
-            // (x0 y0 z0 x1), (y1 z1 x2 y2), (z2 x3 y3 z3).
-            let xy = avx._mm256_shuffle_ps::<0b10_00_10_00>(x, y);
-            let yz = avx._mm256_shuffle_ps::<0b11_01_11_01>(y, z);
-            let zx = avx._mm256_shuffle_ps::<0b11_01_10_00>(z, x);
-            let a = avx._mm256_shuffle_ps::<0b10_00_10_00>(xy, zx);
-            let b = avx._mm256_shuffle_ps::<0b11_01_10_00>(yz, xy);
-            let c = avx._mm256_shuffle_ps::<0b11_01_11_01>(zx, yz);
+        fn points(self, rows: [__m256; 3]) -> [[f32; 3]; 8] {
+            let (avx, [a, b, c]) = (self.avx, woven(self, rows));
             bytemuck::cast([
                 avx._mm256_permute2f128_ps::<0x20>(a, b),
                 avx._mm256_permute2f128_ps::<0x30>(c, a),
                 avx._mm256_permute2f128_ps::<0x31>(b, c),
             ])
+        }
+        #[inline(always)]
+        fn point_halves(self, rows: [__m256; 3]) -> [[[f32; 3]; 4]; 2] {
+            let [a, b, c] = woven(self, rows);
+            let half = |a, b, c| bytemuck::cast([a, b, c]);
+            let (low, high) =
+                (|v: __m256| self.avx._mm256_castps256_ps128(v), |v: __m256| self.avx._mm256_extractf128_ps::<1>(v));
+            [half(low(a), low(b), low(c)), half(high(a), high(b), high(c))]
         }
         #[inline(always)]
         fn spread(self, [x, y, z]: [__m256; 3]) -> [[f32; 4]; 8] {

@@ -10,6 +10,7 @@
 //! | `predict` | its predictors |
 //! | `hold` | poses beyond its trained ranges |
 //! | `draw` | proxy bones from gradients and bones, four proxies at a time |
+//! | `follow` | proxy bones of a distilled regression, two at a time |
 //! | `correct` | corrections of proxy bones |
 //! | `examples` | how much each example pose of a correction has to say |
 //! | `terms` | polynomials of joint rotations |
@@ -25,6 +26,7 @@ pub(crate) mod correct;
 mod draw;
 pub(crate) mod dual;
 mod examples;
+mod follow;
 mod hold;
 pub(crate) mod lanes;
 pub(crate) mod one_ring;
@@ -38,7 +40,7 @@ pub(crate) mod turn;
 #[allow(unsafe_code)]
 mod vnni;
 
-use blocks::{Eight, LANES};
+use blocks::{Eight, HALF, LANES, Lie};
 use glam::{Affine3A, Vec4};
 use lanes::{Lanes, SPREAD};
 
@@ -52,12 +54,18 @@ pub(crate) struct Matrix(pub [f32; 12]);
 pub(crate) trait Put {
     /// Takes the coordinates of these vertices, a row of lanes each; they follow each other.
     fn put_row<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
-    /// The same of vertices that do not.
+    /// The same of vertices of which the first four follow each other, and so do the others.
+    fn put_halves<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
+    /// The same of vertices that lie anywhere.
     fn put_scattered<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]);
     /// The same of any.
     #[inline(always)]
     fn put<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
-        if eight.in_a_row() { self.put_row(lanes, eight, rows) } else { self.put_scattered(lanes, eight, rows) }
+        match eight.lie {
+            Lie::Row => self.put_row(lanes, eight, rows),
+            Lie::Halves => self.put_halves(lanes, eight, rows),
+            Lie::Scattered => self.put_scattered(lanes, eight, rows),
+        }
     }
 }
 
@@ -67,8 +75,15 @@ pub(crate) struct Scatter<'out>(pub &'out mut [[f32; 3]]);
 impl Put for Scatter<'_> {
     #[inline(always)]
     fn put_row<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
-        let first = eight.first as usize;
+        let first = eight.vertices[0] as usize;
         self.0[first..first + LANES].copy_from_slice(&lanes.points(rows));
+    }
+    #[inline(always)]
+    fn put_halves<L: Lanes>(&mut self, lanes: L, eight: &Eight, rows: [L::V; 3]) {
+        let [first, second] = [eight.vertices[0] as usize, eight.vertices[HALF] as usize];
+        let halves = lanes.point_halves(rows);
+        self.0[first..first + HALF].copy_from_slice(&halves[0]);
+        self.0[second..second + HALF].copy_from_slice(&halves[1]);
     }
     // Two stores a vertex. Tried and not faster: one store of four numbers, the next vertex's x kept; (x, y) and (y, z) from
     // the halves of a register; neighbours written in pairs, whose eights visit more joints.

@@ -15,6 +15,7 @@ use glam::{Affine3A, DMat3, DMat4, Mat3A, Quat, Vec3A};
 use super::Matrix;
 use super::correct::{CorrectionRoom, Corrections};
 use super::draw::Drawing;
+use super::follow::Follow;
 use super::hold::{Hold, HoldRoom, Link};
 use super::lanes::{Kernel, Lanes, Row};
 use super::predict::Predictors;
@@ -52,6 +53,8 @@ pub(crate) struct Regression {
     drawing: Drawing,
     /// What changes the proxies, if they are corrected.
     correction: Option<Corrections>,
+    /// In place of c₁ and c₂, if the proxies follow blends of bones.
+    follow: Option<Follow>,
     /// What poses beyond the trained ranges need.
     hold: Hold,
 }
@@ -108,10 +111,13 @@ impl Regression {
             (0..character.bones.len() as u16).filter(|b| turning.binary_search(b).is_err()).collect();
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest).matrix3;
+        let correction =
+            correction.map(|c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b)));
+        let source = |b: u16| used.len() as u32 + place(&held, b);
         Self {
             rest_frame,
-            correction: correction
-                .map(|c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b))),
+            follow: correction.as_ref().and_then(|changed| Follow::new(d, changed, source)),
+            correction,
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
             hold: holding(d, character, &used, &joints, |b| match turning.binary_search(&b) {
@@ -120,12 +126,7 @@ impl Regression {
             }),
             turning: eights(&turning).iter().map(|eight| eight.map(u32::from)).collect(),
             others: eights(&others).iter().map(|eight| eight.map(u32::from)).collect(),
-            drawing: Drawing::new(
-                d,
-                DMat4::from_mat3(wide(rest_frame)),
-                |k| place(&used, k),
-                |b| used.len() as u32 + place(&held, b),
-            ),
+            drawing: Drawing::new(d, DMat4::from_mat3(wide(rest_frame)), |k| place(&used, k), source),
             gradients: used.len(),
             held: held.into_iter().map(u32::from).collect(),
         }
@@ -242,9 +243,19 @@ impl Kernel for Regress<'_> {
             regression.hold.carry(&room.hold, gradients);
         }
         hold(regression, bones, frame, held);
-        regression.drawing.draw(s, frame, &room.sources, proxies);
         if let Some(correction) = &regression.correction {
-            correction.add(s, &room.rotations, &room.turns, &room.features, &mut room.correction, proxies);
+            correction.weigh(s, &room.rotations, &room.turns, &room.features, &mut room.correction);
+        }
+        match (&regression.follow, &regression.correction) {
+            (Some(follow), Some(correction)) => {
+                follow.draw(s, frame, &room.sources, correction, &room.correction, proxies);
+            }
+            (_, correction) => {
+                regression.drawing.draw(s, frame, &room.sources, proxies);
+                if let Some(correction) = correction {
+                    correction.change(s, &room.correction, proxies);
+                }
+            }
         }
     }
 }

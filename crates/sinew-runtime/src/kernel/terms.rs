@@ -6,7 +6,7 @@
 
 use super::lanes::Row;
 use super::regress::LANES;
-use crate::polynomials::Polynomials;
+use crate::polynomials::{FARTHEST, Polynomials};
 
 /// Polynomials laid out for their kernel.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Terms {
     pub fn see(&self, features: &[(Row, f32)], room: &mut TermsRoom) {
         for (x, (place, [a, b, c, offset])) in room.coordinates.iter_mut().zip(&self.coordinates) {
             let [t, u, v, ..] = features[*place as usize].0.0;
-            *x = a * t + (b * u + (c * v + offset));
+            *x = (a * t + (b * u + (c * v + offset))).clamp(-FARTHEST, FARTHEST);
         }
         for (k, &[term, coordinate]) in self.factors.iter().enumerate() {
             room.terms[k + 1] = room.terms[term as usize] * room.coordinates[coordinate as usize];

@@ -73,6 +73,7 @@ impl Lanes for Vnni {
         select_less(a: __m256, b: __m256, yes: __m256, no: __m256) -> __m256;
         all_less(a: __m256, b: __m256) -> bool;
         points(rows: [__m256; 3]) -> [[f32; 3]; 8];
+        point_halves(rows: [__m256; 3]) -> [[[f32; 3]; 4]; 2];
         spread(rows: [__m256; 3]) -> [[f32; 4]; 8];
         pairs(a: __m256, b: __m256) -> [u32; 8];
     }

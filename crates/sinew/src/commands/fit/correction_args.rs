@@ -1,6 +1,7 @@
 //! The flags of the correction layer.
 
 use sinew_fit::Method;
+use sinew_fit::correct::distil::Distil;
 use sinew_fit::correct::{Closeness, CorrectionParams, Place};
 
 /// A correction of what the method leaves over at the training poses.
@@ -17,6 +18,10 @@ pub struct CorrectionArgs {
     /// residual left out asks for].
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
     pub correct_bytes: Option<usize>,
+    /// Whether corrected proxy bones are distilled into polynomials of joint rotations, which cost a fraction of it a
+    /// frame [default: auto, where little is lost].
+    #[arg(long, value_name = "WHEN", help_heading = "Correction")]
+    pub distil: Option<DistilWhen>,
     /// Principal components a joint of eigenskin [default: as many as --energy asks for].
     #[arg(long, value_name = "N", help_heading = "Correction", conflicts_with = "energy")]
     pub components: Option<usize>,
@@ -37,6 +42,17 @@ pub enum CorrectedPlace {
     Auto,
 }
 
+/// When a corrected regression is distilled.
+#[derive(clap::ValueEnum, Debug, Clone, Copy)]
+pub enum DistilWhen {
+    /// Where it costs less a frame and loses little.
+    Auto,
+    /// Whatever it loses.
+    On,
+    /// Never: the regression and its correction run as they were fitted.
+    Off,
+}
+
 /// How closely a correction follows the training poses.
 #[derive(clap::ValueEnum, Debug, Clone, Copy)]
 pub enum CorrectionFit {
@@ -53,9 +69,22 @@ impl CorrectionArgs {
             CorrectionFit::Smooth => Closeness::Smooth,
             CorrectionFit::Exact => Closeness::Exact,
         });
+        let distil = self.distil.map(|when| match when {
+            DistilWhen::Auto => Distil::Auto,
+            DistilWhen::On => Distil::On,
+            DistilWhen::Off => Distil::Off,
+        });
         let change = |params: &mut CorrectionParams| {
             params.closeness = closeness.unwrap_or(params.closeness);
             params.bytes = self.correct_bytes.or(params.bytes);
+            params.distil = distil.unwrap_or(params.distil);
+        };
+        let refused = |params: &CorrectionParams| {
+            let smooth = params.place == Place::Proxies && params.closeness == Closeness::Smooth;
+            if distil == Some(Distil::On) && !(smooth && params.bytes.is_none()) {
+                anyhow::bail!("--distil on needs --correct proxies, smooth and without --correct-bytes");
+            }
+            Ok(())
         };
         if let Method::EigenSkin(params) = &mut method {
             params.components = self.components.or(params.components);
@@ -66,16 +95,18 @@ impl CorrectionArgs {
         match (self.correct, method) {
             (None, Method::Psd(mut params)) => {
                 change(&mut params.correction);
+                refused(&params.correction)?;
                 Ok(Method::Psd(params))
             }
             (None, Method::Corrected(method, mut params)) => {
                 change(&mut params);
+                refused(&params)?;
                 Ok(Method::Corrected(method, params))
             }
-            (None, method) if closeness.is_none() && self.correct_bytes.is_none() => Ok(method),
+            (None, method) if closeness.is_none() && self.correct_bytes.is_none() && distil.is_none() => Ok(method),
             (None, method) => {
                 anyhow::bail!(
-                    "--correct-fit and --correct-bytes need --correct (or a method that corrects, not `{}`)",
+                    "--correct-fit, --correct-bytes and --distil need --correct (or a method that corrects, not `{}`)",
                     method.name()
                 )
             }
@@ -96,6 +127,7 @@ impl CorrectionArgs {
                     CorrectedPlace::Auto | CorrectedPlace::Vertices => Place::Vertices,
                 });
                 change(&mut params);
+                refused(&params)?;
                 Ok(Method::Corrected(Box::new(method), params))
             }
         }

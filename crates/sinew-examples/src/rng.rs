@@ -2,10 +2,12 @@
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
-pub(super) struct Rng(u64);
+pub struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    /// The sequence of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,8 +19,13 @@ impl Rng {
         z ^ (z >> 31)
     }
 
+    /// Uniform in 0 … `count` − 1.
+    pub fn below(&mut self, count: usize) -> usize {
+        (self.next() % count as u64) as usize
+    }
+
     /// Uniform in `low..high`.
-    pub(super) fn range(&mut self, low: f64, high: f64) -> f64 {
+    pub fn range(&mut self, low: f64, high: f64) -> f64 {
         // The upper 53 bits fill an f64's mantissa.
         low + (high - low) * ((self.next() >> 11) as f64 / (1u64 << 53) as f64)
     }
