@@ -322,9 +322,10 @@ impl<'model> Evaluator<'model> {
 
     /// What the correction adds to the proxy bones in the pose that was set.
     pub(crate) fn set_proxy_deltas(&mut self) {
-        let Self { model, posed, correction_scratch, .. } = self;
+        let Self { model, posed, scratch, correction_scratch, .. } = self;
         if let (Some(correction), Some(ranges)) = (&model.correction, model.deformer.ranges()) {
-            let deltas = correction.proxy_deltas(&model.character, posed, &ranges.reference, correction_scratch);
+            let (reference, carries) = (&ranges.reference, &scratch.carries);
+            let deltas = correction.proxy_deltas(&model.character, posed, reference, carries, correction_scratch);
             self.scratch.proxy_deltas.clear();
             self.scratch.proxy_deltas.extend_from_slice(deltas);
         }

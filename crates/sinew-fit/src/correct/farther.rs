@@ -20,10 +20,6 @@ use crate::{Training, predict};
 /// How many times as far the joints are turned.
 const FACTOR: f64 = 2.0;
 
-/// How much all farther poses together count beside the training poses. What they ask for is vague, and binds where the training
-/// poses leave a choice: ten times as much costs accuracy, a third of it lets vertices stick out.
-const SHARE: f64 = 0.01;
-
 /// Farther poses at most, spread over the training poses: the time of a fit grows with them.
 const MOST: usize = 12;
 
@@ -36,8 +32,9 @@ pub struct Farther {
 }
 
 impl Farther {
-    /// Beside the poses of `training`, some of them turned farther; `skin` are linear blend skinning's weights.
-    pub fn new(training: &Training, skin: &Skin, topology: &Topology) -> Self {
+    /// Beside the poses of `training`, some of them turned farther, which count `share` times as much all together; `skin` are
+    /// linear blend skinning's weights.
+    pub fn new(training: &Training, skin: &Skin, topology: &Topology, share: f64) -> Self {
         let trained = training.pose_count();
         let count = trained.min(MOST);
         let mut both = training.clone();
@@ -50,7 +47,7 @@ impl Farther {
             offsets.push((0..vertices.len()).map(offset).collect());
             both.transforms.push(there);
             both.vertices.push(vertices.clone());
-            both.pose_weights.push(SHARE * trained as f64 / count as f64 * training.pose_weights[e]);
+            both.pose_weights.push(share * trained as f64 / count as f64 * training.pose_weights[e]);
             both.sources.push(training.sources[e]);
         }
         Self { both, offsets }
@@ -112,7 +109,7 @@ mod tests {
         training.vertices = predict::training_poses(&skinned, &training);
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
         let skin = &skinned.character.skin;
-        let mut farther = Farther::new(&training, skin, &topology);
+        let mut farther = Farther::new(&training, skin, &topology, 0.01);
         let seen = farther.drawn_by(&skinned, &topology);
         let (trained, all) = (training.pose_count(), seen.pose_count());
         assert_eq!(all, 2 * trained);

@@ -77,7 +77,7 @@ impl CorrectionParams {
     /// A smooth correction without a budget.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS, distil: Distil::Auto }
+        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS, distil: Distil::Off }
     }
 }
 

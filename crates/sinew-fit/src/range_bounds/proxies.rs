@@ -164,7 +164,7 @@ impl<'a> Proxies<'a> {
             _ if i == j => one + s[i],
             _ => s[place[i][j]],
         });
-        self.carried(k).times(&FormAffine::exponential(&rho)).times(&stretch)
+        self.carried(k, usize::from(self.rr.predictors.frames[k])).times(&FormAffine::exponential(&rho)).times(&stretch)
     }
 
     /// The features of joint `b`'s θ̃′ over the ranges.
@@ -185,9 +185,8 @@ impl<'a> Proxies<'a> {
         std::array::from_fn(|k| if k < 3 { theta[k] } else { second[k - 3] })
     }
 
-    /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`, f the frame of predictor `k`.
-    fn carried(&self, k: usize) -> FormAffine {
-        let f = usize::from(self.rr.predictors.frames[k]);
+    /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`: what was found in the frame of bone `f` for proxy `k`, carried on.
+    fn carried(&self, k: usize, f: usize) -> FormAffine {
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
         for &(b, share) in &self.setting.carriers[k] {
             let (up, down) = held::between(self.setting.skeleton, b, f);
@@ -203,6 +202,14 @@ impl<'a> Proxies<'a> {
         sum
     }
 
+    /// What turns changes of proxy `p` in the frame of `bone`.
+    fn turn(&self, p: usize, bone: usize) -> FormAffine {
+        match &self.driven {
+            Some(Driven::Polynomials(_)) => self.carried(p, bone),
+            _ => self.bones.relative[bone].linear(),
+        }
+    }
+
     /// What the correction adds to proxy bone `p`, relative to h.
     fn correction(&self, p: usize) -> FormAffine {
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
@@ -210,7 +217,7 @@ impl<'a> Proxies<'a> {
         for change in &self.setting.changes[p] {
             let kernel = driven.region(change.region);
             let own = FormAffine::from(|i, s| kernel.sum(change.d.iter().map(|d| d[3 * s + i])));
-            let turned = self.bones.relative[change.bone].linear().times(&own);
+            let turned = self.turn(p, change.bone).times(&own);
             sum = FormAffine::from(|i, s| sum.rows[i][s] + turned.rows[i][s]);
         }
         sum
@@ -225,7 +232,7 @@ impl<'a> Proxies<'a> {
             let kernel = driven.region(change.region);
             let at = |d: &[f64; 12], i: usize| (0..4).map(|s| d[3 * s + i] * lever[s]).sum();
             let own: [Form; 3] = std::array::from_fn(|i| kernel.sum(change.d.iter().map(|d| at(d, i))));
-            let turned = self.bones.relative[change.bone].turned(own);
+            let turned = self.turn(p, change.bone).turned(own);
             (0..3).for_each(|i| sum[i] = sum[i] + turned[i]);
         }
         sum

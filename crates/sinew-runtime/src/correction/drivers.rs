@@ -58,6 +58,12 @@ impl Drivers {
         }
     }
 
+    /// Whether beyond the trained ranges the changes are those of the held pose, carried on with the bones as key gradients are
+    /// (see `beyond`). Kernels over examples turn with their region's bone: they change little, and fade.
+    pub(crate) fn carried(&self) -> bool {
+        matches!(self, Self::Polynomials(_))
+    }
+
     pub(super) fn check(&self, character: &Character) -> Result<(), ModelError> {
         match self {
             Self::Examples(space) => space.check(character),

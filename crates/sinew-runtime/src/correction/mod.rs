@@ -13,7 +13,7 @@ pub use vertices::{VertexCorrection, VertexPart};
 use crate::deform::Cost;
 use crate::file::{TensorReader, TensorWriter};
 use crate::{Character, Deformer, ModelError, PosedSkeleton};
-use glam::Affine3A;
+use glam::{Affine3A, Mat3A};
 
 /// A pose-dependent correction of a deformer.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,16 +106,18 @@ impl Correction {
     }
 
     /// What is added to proxy bones' transforms in the root's frame before the deformer draws, (P); none if none are
-    /// corrected. `reference` holds the branch reference of each joint, (J).
+    /// corrected. `reference` holds the branch reference of each joint, (J), `carries` what carries the proxies on beyond the
+    /// trained ranges, (P), or nothing within them.
     pub(crate) fn proxy_deltas<'scratch>(
         &self,
         character: &Character,
         posed: &PosedSkeleton,
         reference: &[[f32; 3]],
+        carries: &[Mat3A],
         scratch: &'scratch mut CorrectionScratch,
     ) -> &'scratch [Affine3A] {
         let Some(c) = self.proxies() else { return &[] };
-        c.pose(character, posed, reference, &mut scratch.proxies);
+        c.pose(character, posed, reference, carries, &mut scratch.proxies);
         &scratch.proxies.deltas
     }
 

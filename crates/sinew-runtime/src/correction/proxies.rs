@@ -100,12 +100,14 @@ impl ProxyCorrection {
         }
     }
 
-    /// Computes `scratch.deltas` for a pose; `reference` holds the branch reference of each joint, (J).
+    /// Computes `scratch.deltas` for a pose; `reference` holds the branch reference of each joint, (J), `carries` what carries
+    /// each proxy on beyond the trained ranges, (P), or nothing within them.
     pub(crate) fn pose(
         &self,
         character: &Character,
         posed: &PosedSkeleton,
         reference: &[[f32; 3]],
+        carries: &[Mat3A],
         scratch: &mut ProxyScratch,
     ) {
         self.drivers.set(character, posed, reference, &mut scratch.drivers);
@@ -114,13 +116,17 @@ impl ProxyCorrection {
             let values = self.drivers.values(r, &mut scratch.drivers);
             let weights = &mut scratch.weights[..self.component_count(r)];
             mix(&region.mixing, values, weights);
-            let turn = nearest_rotation(posed.relative[region.bone].matrix3);
+            let own = nearest_rotation(posed.relative[region.bone].matrix3);
             for (i, &p) in region.proxies.iter().enumerate() {
                 let mut sum = [0.0_f32; 12];
-                let own = region.components.iter().skip(i).step_by(region.proxies.len());
-                for (component, &weight) in own.zip(&*weights) {
+                let components = region.components.iter().skip(i).step_by(region.proxies.len());
+                for (component, &weight) in components.zip(&*weights) {
                     sum.iter_mut().zip(component).for_each(|(sum, c)| *sum += weight * c);
                 }
+                let turn = match carries.get(p as usize).filter(|_| self.drivers.carried()) {
+                    Some(&carry) => carry * posed.seen_rotation(region.bone),
+                    None => own,
+                };
                 let column = |k: usize| turn * Vec3A::new(sum[3 * k], sum[3 * k + 1], sum[3 * k + 2]);
                 let delta = &mut scratch.deltas[p as usize];
                 delta.matrix3 += Mat3A::from_cols(column(0), column(1), column(2));

@@ -16,9 +16,18 @@ use crate::beyond::{MARGIN, ROUNDING};
 pub(super) struct Hold {
     /// Bones with a parent, parents before their children.
     pub links: Vec<Link>,
-    /// ω: for every gradient its number of bones, (G), and all bones' places in the rotations with their shares.
-    pub counts: Vec<usize>,
-    pub shares: Vec<(u32, f32)>,
+    /// ω of the gradients in use, (G).
+    pub gradients: Carriers,
+    /// ω of all proxies, (P); empty if nothing of theirs is carried.
+    pub changes: Carriers,
+}
+
+/// ω: the bones that carry something on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Carriers {
+    /// The number of bones of each thing, and all bones' places in the rotations with their shares.
+    counts: Vec<usize>,
+    shares: Vec<(u32, f32)>,
 }
 
 /// A bone and its parent: places in the rotations; and the place of its joint, if someone watches it.
@@ -91,12 +100,29 @@ impl Hold {
             held[*bone as usize].0[..4].copy_from_slice(&q.to_array());
         }
     }
+}
 
-    /// `(Σ_b ω_kb F E_b Fᵀ) F D_k` of every gradient.
+impl Carriers {
+    /// Bones and shares of each thing; `place` gives a bone's place in the rotations.
+    pub fn new<'a>(rows: impl Iterator<Item = &'a Vec<(usize, f32)>>, place: impl Fn(u16) -> u32) -> Self {
+        let mut all = Self::default();
+        for row in rows {
+            all.counts.push(row.len());
+            all.shares.extend(row.iter().map(|&(b, share)| (place(b as u16), share)));
+        }
+        all
+    }
+
+    /// How many things are carried.
+    pub fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// `(Σ_b ω_kb F E_b Fᵀ) M_k` of every matrix: key gradients F D_k, or changes of proxies.
     #[inline(always)]
-    pub fn carry(&self, room: &HoldRoom, gradients: &mut [Matrix]) {
+    pub fn carry(&self, room: &HoldRoom, matrices: &mut [Matrix]) {
         let mut shares = &self.shares[..];
-        for (&count, gradient) in self.counts.iter().zip(gradients) {
+        for (&count, matrix) in self.counts.iter().zip(matrices) {
             let own;
             (own, shares) = shares.split_at(count);
             let mut sum = [Vec4::ZERO; 3];
@@ -106,9 +132,9 @@ impl Hold {
                     sum[row] += share * Vec4::from_slice(&excess[4 * row..]);
                 }
             }
-            let [x, y, z] = [0, 4, 8].map(|row| Vec4::from_slice(&gradient.0[row..]));
+            let [x, y, z] = [0, 4, 8].map(|row| Vec4::from_slice(&matrix.0[row..]));
             for row in 0..3 {
-                (sum[row].x * x + sum[row].y * y + sum[row].z * z).write_to_slice(&mut gradient.0[4 * row..]);
+                (sum[row].x * x + sum[row].y * y + sum[row].z * z).write_to_slice(&mut matrix.0[4 * row..]);
             }
         }
     }

@@ -16,7 +16,7 @@ use super::Matrix;
 use super::correct::{CorrectionRoom, Corrections};
 use super::draw::Drawing;
 use super::follow::Follow;
-use super::hold::{Hold, HoldRoom, Link};
+use super::hold::{Carriers, Hold, HoldRoom, Link};
 use super::lanes::{Kernel, Lanes, Row};
 use super::predict::Predictors;
 use super::rotation::{
@@ -88,6 +88,8 @@ pub(crate) struct Room {
     sources: Vec<Matrix>,
     correction: CorrectionRoom,
     hold: HoldRoom,
+    /// Changes of the proxies that are carried on, (P); empty if none are.
+    changes: Vec<Matrix>,
 }
 
 impl Regression {
@@ -111,6 +113,7 @@ impl Regression {
             (0..character.bones.len() as u16).filter(|b| turning.binary_search(b).is_err()).collect();
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest).matrix3;
+        let carried = correction.is_some_and(|c| c.drivers.carried());
         let correction =
             correction.map(|c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b)));
         let source = |b: u16| used.len() as u32 + place(&held, b);
@@ -120,7 +123,7 @@ impl Regression {
             correction,
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
-            hold: holding(d, character, &used, &joints, |b| match turning.binary_search(&b) {
+            hold: holding(d, character, &used, &joints, carried, |b| match turning.binary_search(&b) {
                 Ok(place) => place as u32,
                 Err(_) => turning.len().next_multiple_of(LANES) as u32 + place(&others, b),
             }),
@@ -142,6 +145,7 @@ impl Regression {
             sources: vec![Matrix::default(); self.gradients + self.held.len()],
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
             hold: HoldRoom::new(rotations),
+            changes: vec![Matrix::default(); self.hold.changes.len()],
         }
     }
 }
@@ -162,24 +166,26 @@ pub(super) fn eights<T: Copy>(items: &[T]) -> Vec<[T; LANES]> {
     items.chunks(LANES).map(|chunk| std::array::from_fn(|l| chunk[l.min(chunk.len() - 1)])).collect()
 }
 
-/// What holds the joints of `d` and carries the gradients `used`; `bone` gives a bone's place in the rotations.
+/// What holds the joints of `d` and carries the gradients `used`, and changes of proxies if they are `carried`; `bone` gives a
+/// bone's place in the rotations.
 fn holding(
     d: &RotationalRegression,
     character: &Character,
     used: &[u16],
     joints: &[u16],
+    carried: bool,
     bone: impl Fn(u16) -> u32,
 ) -> Hold {
     let carriers = d.carriers(character);
-    let own = || used.iter().map(|&k| &carriers[k as usize]);
+    let changed = if carried { &carriers[..] } else { &[] };
     let link = |(b, parent): (usize, usize)| {
         let joint = joints.binary_search(&(b as u16)).ok().map(|joint| joint as u32);
         Link { bone: bone(b as u16), parent: bone(parent as u16), joint }
     };
     Hold {
         links: parents_first(character).into_iter().map(link).collect(),
-        counts: own().map(Vec::len).collect(),
-        shares: own().flatten().map(|&(b, share)| (bone(b as u16), share)).collect(),
+        gradients: Carriers::new(used.iter().map(|&k| &carriers[k as usize]), &bone),
+        changes: Carriers::new(changed.iter(), &bone),
     }
 }
 
@@ -240,19 +246,28 @@ impl Kernel for Regress<'_> {
             eight.predict(s, seen, &room.features, gradients);
         }
         if beyond {
-            regression.hold.carry(&room.hold, gradients);
+            regression.hold.gradients.carry(&room.hold, gradients);
         }
         hold(regression, bones, frame, held);
-        if let Some(correction) = &regression.correction {
-            correction.weigh(s, &room.rotations, &room.turns, &room.features, &mut room.correction);
-        }
-        match (&regression.follow, &regression.correction) {
-            (Some(follow), Some(correction)) => {
-                follow.draw(s, frame, &room.sources, correction, &room.correction, proxies);
-            }
-            (_, correction) => {
+        let Some(correction) = &regression.correction else {
+            return regression.drawing.draw(s, frame, &room.sources, proxies);
+        };
+        // What is carried on is found in the held pose.
+        let carried = beyond && !room.changes.is_empty();
+        let turned = if carried { &room.hold.rotations } else { &room.rotations };
+        correction.weigh(s, turned, &room.turns, &room.features, &mut room.correction);
+        match &regression.follow {
+            Some(follow) if !carried => follow.draw(s, frame, &room.sources, correction, &room.correction, proxies),
+            _ => {
                 regression.drawing.draw(s, frame, &room.sources, proxies);
-                if let Some(correction) = correction {
+                if carried {
+                    room.changes.fill(Matrix::default());
+                    correction.change(s, &room.correction, &mut room.changes);
+                    regression.hold.changes.carry(&room.hold, &mut room.changes);
+                    for (proxy, change) in proxies.iter_mut().zip(&room.changes) {
+                        proxy.0.iter_mut().zip(&change.0).for_each(|(sum, change)| *sum += change);
+                    }
+                } else {
                     correction.change(s, &room.correction, proxies);
                 }
             }

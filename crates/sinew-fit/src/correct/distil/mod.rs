@@ -31,6 +31,7 @@ use super::{CorrectionParams, Place, regions};
 use crate::cross_validation::squared_error;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
+use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, FitReport, Training, predict, to_model};
@@ -67,16 +68,23 @@ const STAGES: usize = 3;
 /// Imagined poses that drawing weights see beside the training poses.
 const DRAWN: usize = 60;
 
+/// How much poses beyond the trained ranges count for the drawing weights beside those within: there a student's proxies follow
+/// their bones as plain skinning does, and a tenth of this lets vertices stick out.
+const FARTHER: f64 = 0.1;
+
+/// Bones at most: terms and coordinates are counted in 16 bits.
+const MOST_BONES: usize = 1000;
+
 /// When a corrected regression is distilled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distil {
-    /// If the student costs less a frame and loses little of what the correction gains.
+    /// Never.
     #[default]
+    Off,
+    /// If the student costs less a frame and loses little of what the correction gains.
     Auto,
     /// Always.
     On,
-    /// Never.
-    Off,
 }
 
 /// What is known of the teacher on the training poses: squared errors without its correction and with it.
@@ -97,6 +105,10 @@ pub fn distil(
     report: &mut FitReport,
 ) -> Result<Option<Model>, FitError> {
     let Deformer::RotationalRegression(deformer) = &teacher.deformer else { return Ok(None) };
+    if training.bone_count() > MOST_BONES {
+        report.found("distilled", format!("no: more than {MOST_BONES} bones"));
+        return Ok(None);
+    }
     let joints = JointRotations::new(training);
     let seen = imagined::beside(training, &joints, teacher);
     let counted = |poses: &Training| poses.pose_weights.iter().sum::<f64>() / training.pose_weights.iter().sum::<f64>();
@@ -105,7 +117,7 @@ pub fn distil(
     let (mut chosen, mut student) = lessons.choose(following(teacher, deformer))?;
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let drawn: Vec<usize> = (0..seen.pose_count().min(training.pose_count() + DRAWN)).collect();
-    let mut farther = Farther::new(&seen.subset(&drawn), &teacher.character.skin, &topology);
+    let mut farther = Farther::new(&seen.subset(&drawn), &teacher.character.skin, &topology, FARTHER);
     let width = deformer.skin.width;
     for _ in 0..TURNS {
         let candidates = redraw::candidates(&student.weights(), &topology);
@@ -141,6 +153,10 @@ pub fn distil(
             seen.pose_count() - training.pose_count()
         ),
     );
+    let (rigid, left) = (rigid_error(training), squared_error(training, &predict::training_poses(&whole, training)));
+    if rigid > 0.0 {
+        report.found("training error, distilled", format!("{:.2} % EE", 100.0 * (left / rigid).sqrt()));
+    }
     Ok(Some(whole))
 }
 

@@ -19,7 +19,7 @@ pub struct CorrectionArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
     pub correct_bytes: Option<usize>,
     /// Whether corrected proxy bones are distilled into polynomials of joint rotations, which cost a fraction of it a
-    /// frame [default: auto, where little is lost].
+    /// frame; beyond the trained ranges vertices may stick out farther [default: off].
     #[arg(long, value_name = "WHEN", help_heading = "Correction")]
     pub distil: Option<DistilWhen>,
     /// Principal components a joint of eigenskin [default: as many as --energy asks for].
@@ -81,8 +81,8 @@ impl CorrectionArgs {
         };
         let refused = |params: &CorrectionParams| {
             let smooth = params.place == Place::Proxies && params.closeness == Closeness::Smooth;
-            if distil == Some(Distil::On) && !(smooth && params.bytes.is_none()) {
-                anyhow::bail!("--distil on needs --correct proxies, smooth and without --correct-bytes");
+            if distil.is_some_and(|when| when != Distil::Off) && !(smooth && params.bytes.is_none()) {
+                anyhow::bail!("--distil needs --correct proxies, smooth and without --correct-bytes");
             }
             Ok(())
         };
