@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 use glam::{Affine3A, DAffine3, DQuat, DVec3, Vec3};
 use proptest::prelude::*;
 use sinew_examples::{Bone, Examples, Pose, Skeleton};
+use sinew_fit::correct::distil::Distil;
+use sinew_fit::correct::{CorrectionParams, Place};
 use sinew_fit::methods::animation_space::Coordinates;
 use sinew_fit::norm::ranges::RangesOfMotion;
 use sinew_fit::norm::{MotionModel, MotionSamples, PoseNorm};
@@ -16,9 +18,17 @@ use sinew_runtime::{Evaluator, Model};
 
 use crate::support::{dataset, evaluate, fails, json, ok, sinew};
 
+/// A method by its name, or `distilled`: rr-cp, distilled.
 fn fitted(examples: &Examples, method: &str) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
-    fit(&training, &Method::by_name(method).unwrap(), &Quiet).unwrap().model
+    let method = match method {
+        "distilled" => {
+            let params = CorrectionParams { distil: Distil::On, ..CorrectionParams::new(Place::Proxies) };
+            Method::Corrected(Box::new(Method::by_name("rr").unwrap()), params)
+        }
+        name => Method::by_name(name).unwrap(),
+    };
+    fit(&training, &method, &Quiet).unwrap().model
 }
 
 /// A sequence of numbers in 0…1 that is the same everywhere.
@@ -48,7 +58,7 @@ fn pose(skeleton: &Skeleton, root: DAffine3, mut turn: impl FnMut(usize) -> DQua
 fn no_vertex_leaves_its_bounds_in_any_pose() {
     let examples = dataset("arm");
     let mut random = Random(1);
-    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
+    for method in ["ssd", "as", "rr", "rr-cp", "distilled", "rr-cv"] {
         let model = fitted(&examples, method);
         let bounds = Bounds::new(&model, 64).unwrap();
         let mut held: Vec<u32> = bounds.blocks.iter().flat_map(|block| block.vertices.iter().copied()).collect();
@@ -95,7 +105,7 @@ fn no_pose_within_the_ranges_leaves_their_bounds() {
     let ranges = RangesOfMotion::parse(&text, skeleton).unwrap();
     let to_root = to_model::transform(skeleton.rest_root_frame().inverse());
     let mut random = Random(5);
-    for method in ["ssd", "as", "rr", "rr-cp", "rr-cv"] {
+    for method in ["ssd", "as", "rr", "rr-cp", "distilled", "rr-cv"] {
         let model = fitted(&examples, method);
         let bounds = Bounds::new(&model, 256).unwrap();
         let boxes = over_ranges(&model, &bounds, skeleton, &ranges).unwrap();

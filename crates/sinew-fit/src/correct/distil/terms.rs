@@ -129,3 +129,51 @@ pub fn polynomials(directions: &[Direction], regions: &[Vec<Monomial>]) -> Polyn
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Training;
+    use sinew_examples::datasets;
+
+    #[test]
+    fn the_run_times_terms_are_the_products_of_their_coordinates() {
+        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let joints = JointRotations::new(&training);
+        let directions = directions(&joints, training.bone_count());
+        let near: Vec<usize> = (0..training.bone_count()).collect();
+        let all = candidates(&directions, &near);
+        // Every monomial once, the constant first.
+        assert!(all[0].is_empty() && all.iter().collect::<std::collections::BTreeSet<_>>().len() == all.len());
+        let found = polynomials(&directions, &[all.clone()]);
+        let coordinates: Vec<f64> = directions.iter().map(|d| d.of(&joints.logs[3])).collect();
+        let mut terms = vec![1.0];
+        for &[earlier, c] in &found.factors {
+            terms.push(terms[usize::from(earlier)] * coordinates[usize::from(c)]);
+        }
+        let expected = values(&all, &[coordinates]);
+        for (k, &term) in found.regions[0].iter().enumerate() {
+            // 1e-12: the same products in another order.
+            assert!((terms[usize::from(term)] - expected[(0, k)]).abs() < 1e-12, "{:?}", all[k]);
+        }
+    }
+
+    #[test]
+    fn coordinates_span_the_trained_poses() {
+        let examples = (datasets::by_name("arm").unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let joints = JointRotations::new(&training);
+        for direction in directions(&joints, training.bone_count()) {
+            let values: Vec<f64> = joints
+                .logs
+                .iter()
+                .map(|logs| direction.of(logs))
+                .chain([direction.of(&vec![DVec3::ZERO; 10])])
+                .collect();
+            let (low, high) = values.iter().fold((0.0_f64, 0.0_f64), |(low, high), &x| (low.min(x), high.max(x)));
+            // 1e-9: rounding of a product and a sum.
+            assert!((low + 1.0).abs() < 1e-9 && (high - 1.0).abs() < 1e-9, "{low} to {high}");
+        }
+    }
+}
