@@ -146,7 +146,7 @@ mod tests {
         let all = candidates(&directions, &near);
         // Every monomial once, the constant first.
         assert!(all[0].is_empty() && all.iter().collect::<std::collections::BTreeSet<_>>().len() == all.len());
-        let found = polynomials(&directions, &[all.clone()]);
+        let found = polynomials(&directions, std::slice::from_ref(&all));
         let coordinates: Vec<f64> = directions.iter().map(|d| d.of(&joints.logs[3])).collect();
         let mut terms = vec![1.0];
         for &[earlier, c] in &found.factors {
