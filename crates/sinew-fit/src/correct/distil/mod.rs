@@ -10,7 +10,7 @@
 //!
 //! m_k being monomials of the rotations of joints near by ([`terms`]), a few a region, those that earn most ([`pursuit`]).
 //! B follows from the changes that draw all seen poses best, as a correction's do (see [`proxies`](super::proxies)), and
-//! the drawing weights follow in turns, as in [`redraw`](super::redraw).
+//! the drawing weights follow in turns, as in [`redraw`].
 
 pub mod imagined;
 pub mod pursuit;
