@@ -38,8 +38,8 @@ const WORDS: &str = "
   poses within the ranges little, but keeps vertices from sticking out beyond them, and so allows leaving out more blocks of c₁
   and c₂ before a correction, which gains accuracy and time.
 - *Distillation*: what a corrected regression has learned from a few examples, polynomials of joint rotations learn from some
-  hundred poses that it draws, blends of the examples. They cost a fraction of it a frame, and on a body they are closer to
-  unseen poses than their teacher: what it makes of poses between the examples is in part chance, and a few terms a
+  hundred poses that it draws, blends of the examples. They cost a fraction of it a frame, and on a body they are about as close to
+  unseen poses as their teacher: what it makes of poses between the examples is in part chance, and a few terms a
   region cannot follow it. Where polynomials lose too much of what the correction gained (a bar twisted by half a
   turn, a ball joint that turns every way), the corrected regression stays as it is.
 - *The refinement's ridge*: without a correction a weak one is best, with a correction often a stronger one, whose
