@@ -1,6 +1,7 @@
 //! A model's own predictions on the poses it was fitted to, in f32 as the run time makes them.
 
 use glam::{Affine3A, DAffine3, DVec3, Vec3};
+use rayon::prelude::*;
 use sinew_runtime::{Evaluator, Model};
 
 use crate::{Training, to_model};
@@ -42,14 +43,13 @@ pub(crate) fn poses<'a>(
     training: &Training,
     transforms: impl Iterator<Item = &'a [DAffine3]>,
 ) -> Vec<Vec<DVec3>> {
-    let mut evaluator = Evaluator::new(model);
-    let mut positions = vec![[0.0; 3]; model.character.vertex_count()];
-    transforms
-        .map(|pose| {
-            evaluator.positions(&globals(training, pose), &mut positions);
-            positions.iter().map(|&p| Vec3::from(p).as_dvec3()).collect()
-        })
-        .collect()
+    let evaluator = Evaluator::new(model);
+    let scratch = || (evaluator.clone(), vec![[0.0; 3]; model.character.vertex_count()]);
+    let draw = |(evaluator, positions): &mut (Evaluator, Vec<[f32; 3]>), pose: &[DAffine3]| {
+        evaluator.positions(&globals(training, pose), positions);
+        positions.iter().map(|&p| Vec3::from(p).as_dvec3()).collect()
+    };
+    transforms.collect::<Vec<_>>().into_par_iter().map_init(scratch, draw).collect()
 }
 
 /// Global bone transforms, (J), with the root's posed frame at the origin: `G_b = T_b F̂⁻¹ Ĝ_b`.

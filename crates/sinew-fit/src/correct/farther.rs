@@ -32,14 +32,16 @@ pub struct Farther {
 }
 
 impl Farther {
-    /// Beside the poses of `training`, some of them turned farther, which count `share` times as much all together; `skin` are
-    /// linear blend skinning's weights.
-    pub fn new(training: &Training, skin: &Skin, topology: &Topology, share: f64) -> Self {
-        let trained = training.pose_count();
-        let count = trained.min(MOST);
+    /// Beside the poses of `training`, some of the first `among` of them turned farther, which count `share` times as much all
+    /// together; `skin` are linear blend skinning's weights.
+    pub fn new(training: &Training, among: usize, skin: &Skin, topology: &Topology, share: f64) -> Self {
+        let count = among.min(MOST);
+        let taken = || (0..count).map(|i| i * among / count);
+        let counted: f64 = taken().map(|e| training.pose_weights[e]).sum();
+        let weight = share * training.pose_weights.iter().sum::<f64>() / counted;
         let mut both = training.clone();
         let mut offsets = Vec::with_capacity(count);
-        for e in (0..count).map(|i| i * trained / count) {
+        for e in taken() {
             let there = turned_farther(training, &training.transforms[e]);
             let carries = carries(skin, &training.transforms[e], &there);
             let vertices = &training.vertices[e];
@@ -47,7 +49,7 @@ impl Farther {
             offsets.push((0..vertices.len()).map(offset).collect());
             both.transforms.push(there);
             both.vertices.push(vertices.clone());
-            both.pose_weights.push(share * trained as f64 / count as f64 * training.pose_weights[e]);
+            both.pose_weights.push(weight * training.pose_weights[e]);
             both.sources.push(training.sources[e]);
         }
         Self { both, offsets }
@@ -64,6 +66,31 @@ impl Farther {
         }
         &self.both
     }
+}
+
+/// How far the vertex that sticks out most of its neighbours does so beyond what it does at rest, in their mean distance, over
+/// some poses (N)(V).
+pub fn farthest_spike(training: &Training, topology: &Topology, poses: &[Vec<DVec3>]) -> f64 {
+    let distance = |v: usize| {
+        let ring = topology.vertex_vertices.row(v);
+        ring.iter().map(|&w| training.rest[v].distance(training.rest[w])).sum::<f64>() / ring.len().max(1) as f64
+    };
+    let distances: Vec<f64> = (0..training.vertex_count()).map(distance).collect();
+    let out = |vertices: &[DVec3], v: usize| vertices[v].distance(around(topology, vertices, v));
+    let spike = |vertices: &Vec<DVec3>| {
+        let own = |v: usize| match distances[v] > 0.0 {
+            true => (out(vertices, v) - out(&training.rest, v)) / distances[v],
+            false => 0.0,
+        };
+        (0..vertices.len()).map(own).fold(0.0, f64::max)
+    };
+    poses.iter().map(spike).fold(0.0, f64::max)
+}
+
+/// Where `model` draws the training poses with every joint turned farther, (N)(V).
+pub fn drawn_farther(training: &Training, model: &Model) -> Vec<Vec<DVec3>> {
+    let poses: Vec<Vec<DAffine3>> = training.transforms.iter().map(|pose| turned_farther(training, pose)).collect();
+    predict::poses(model, training, poses.iter().map(Vec::as_slice))
 }
 
 /// The `T_b` of a pose with every joint turned farther, (J).
@@ -109,7 +136,7 @@ mod tests {
         training.vertices = predict::training_poses(&skinned, &training);
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
         let skin = &skinned.character.skin;
-        let mut farther = Farther::new(&training, skin, &topology, 0.01);
+        let mut farther = Farther::new(&training, training.pose_count(), skin, &topology, 0.01);
         let seen = farther.drawn_by(&skinned, &topology);
         let (trained, all) = (training.pose_count(), seen.pose_count());
         assert_eq!(all, 2 * trained);

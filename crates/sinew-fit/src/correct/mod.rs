@@ -6,6 +6,7 @@
 //! ridge by predicting each pose from the others ([`select`]), and takes the rest mesh as one more example.
 
 pub mod components;
+pub mod corrected;
 pub mod distil;
 pub mod farther;
 pub mod foreseen;
@@ -77,7 +78,7 @@ impl CorrectionParams {
     /// A smooth correction without a budget.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS, distil: Distil::Off }
+        Self { place, closeness: Closeness::Smooth, bytes: None, turns: redraw::TURNS, distil: Distil::default() }
     }
 }
 

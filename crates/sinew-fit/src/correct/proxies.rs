@@ -48,6 +48,14 @@ pub(super) struct Proxies {
     masses: Vec<Matrix4<f64>>,
 }
 
+/// The equations that spread residuals over proxies, in the proxies' own coordinates: vertices are looked at once.
+pub(super) struct Spreading {
+    /// `ΦᵀΦ`: of each proxy the blocks with those that it shares vertices with, row by row, (P).
+    shared: Vec<Vec<(usize, [f64; 16])>>,
+    /// `ΦᵀΦ + μ diag(M_p)`.
+    system: Cholesky,
+}
+
 /// A region with its regression.
 struct Region {
     bone: usize,
@@ -156,18 +164,8 @@ impl Proxies {
                 Some(predicted) => (&training.vertices[e], predicted, &training.transforms[e]),
                 None => (&training.rest, &predicted_rest, &rest),
             };
-            let mut right = vec![DVec3::ZERO; 4 * self.centres.len()];
-            for (v, pairs) in self.weights.iter().enumerate() {
-                for &(p, w) in pairs {
-                    let h = homogeneous(training.rest[v] - self.centres[p]);
-                    (0..4).for_each(|k| right[4 * p + k] += w * h[k] * (truth[v] - predicted[v]));
-                }
-            }
-            let solution = system.solve3(&right);
-            let change = |p: usize| {
-                let turn = nearest_rotation(transforms[self.bones[p]].matrix3).transpose();
-                measured(&solution[4 * p..4 * p + 4], turn, &self.masses[p])
-            };
+            let solution = system.solve3(&self.pulls(&training.rest, truth, predicted));
+            let turns: Vec<DMat3> = transforms.iter().map(|t| nearest_rotation(t.matrix3)).collect();
             let moved = |v: usize, &(p, w): &(usize, f64)| -> DVec3 {
                 let h = homogeneous(training.rest[v] - self.centres[p]);
                 (0..4).map(|k| w * h[k] * solution[4 * p + k]).sum()
@@ -176,11 +174,46 @@ impl Proxies {
                 (truth[v] - predicted[v] - pairs.iter().map(|pair| moved(v, pair)).sum::<DVec3>()).length_squared()
             };
             let undrawn: f64 = self.weights.iter().enumerate().map(left).sum();
-            (undrawn, (0..self.centres.len()).map(change).collect())
+            (undrawn, self.measured(&solution, &turns))
         };
         let poses: Vec<(f64, Vec<[f64; 12]>)> = (0..=training.pose_count()).into_par_iter().map(pose).collect();
         let undrawn = training.pose_weights.iter().zip(&poses).map(|(a, (undrawn, _))| a * undrawn).sum();
         (poses.into_iter().map(|(_, changes)| changes).collect(), undrawn)
+    }
+
+    /// What a residual asks of the proxies: `Φᵀ r`, (4P).
+    pub fn pulls(&self, rest: &[DVec3], truth: &[DVec3], predicted: &[DVec3]) -> Vec<DVec3> {
+        let mut pulls = vec![DVec3::ZERO; 4 * self.centres.len()];
+        for (v, pairs) in self.weights.iter().enumerate() {
+            for &(p, w) in pairs {
+                let h = homogeneous(rest[v] - self.centres[p]);
+                (0..4).for_each(|k| pulls[4 * p + k] += w * h[k] * (truth[v] - predicted[v]));
+            }
+        }
+        pulls
+    }
+
+    /// Changes Δ, (4P), in the frames of the proxies' bones and measured by their masses, (P); `turns` are the Q_b, (J).
+    pub fn measured(&self, changes: &[DVec3], turns: &[DMat3]) -> Vec<[f64; 12]> {
+        let own = |p: usize| &changes[4 * p..4 * p + 4];
+        let turn = |p: usize| turns[self.bones[p]].transpose();
+        (0..self.centres.len()).map(|p| measured(own(p), turn(p), &self.masses[p])).collect()
+    }
+
+    /// The equations of a smooth correction.
+    pub fn spreading(&self, training: &Training) -> Spreading {
+        let size = 4 * self.centres.len();
+        let gram = self.matrix(training, 0.0);
+        let block =
+            |p: usize, q: usize| -> [f64; 16] { std::array::from_fn(|k| gram[(4 * p + k / 4) * size + 4 * q + k % 4]) };
+        let row = |p: usize| {
+            let blocks = (0..self.centres.len()).map(|q| (q, block(p, q)));
+            blocks.filter(|(_, block)| block.iter().any(|&x| x != 0.0)).collect()
+        };
+        Spreading {
+            shared: (0..self.centres.len()).map(row).collect(),
+            system: Cholesky::new(self.matrix(training, SMOOTH_SPREAD), size),
+        }
     }
 
     /// `ΦᵀΦ + μ diag(M_p)`, (4P, 4P).
@@ -209,14 +242,34 @@ impl Proxies {
 
     /// A measured change as a 3×4 matrix on rest points in the root's frame, column by column.
     pub fn unmeasured(&self, p: usize, measured: &[f64]) -> [f64; 12] {
-        let b = nalgebra::Matrix3x4::from_column_slice(measured);
-        let change = self.masses[p].tr_solve_lower_triangular(&b.transpose()).map_or(b * 0.0, |x| x.transpose());
-        let linear = DMat3::from_cols_slice(&change.as_slice()[..9]);
-        let moved = DVec3::from_slice(&change.as_slice()[9..]) - linear * self.centres[p];
-        let mut columns = [0.0; 12];
-        columns[..9].copy_from_slice(&change.as_slice()[..9]);
+        let mut columns = self.about_centre(p, measured);
+        let linear = DMat3::from_cols_slice(&columns[..9]);
+        let moved = DVec3::from_slice(&columns[9..]) - linear * self.centres[p];
         columns[9..].copy_from_slice(&moved.to_array());
         columns
+    }
+
+    /// The same about the proxy's centre.
+    pub fn about_centre(&self, p: usize, measured: &[f64]) -> [f64; 12] {
+        let b = nalgebra::Matrix3x4::from_column_slice(measured);
+        let change = self.masses[p].tr_solve_lower_triangular(&b.transpose()).map_or(b * 0.0, |x| x.transpose());
+        std::array::from_fn(|k| change.as_slice()[k])
+    }
+}
+
+impl Spreading {
+    /// The changes that draw a residual, (4P), from what it asks of the proxies.
+    pub fn changes(&self, pulls: &[DVec3]) -> Vec<DVec3> {
+        self.system.solve3(pulls)
+    }
+
+    /// What is drawn by changes, as a residual would ask for it: `ΦᵀΦ Δ`, (4P).
+    pub fn drawn(&self, changes: &[DVec3]) -> Vec<DVec3> {
+        let row = |(p, k): (usize, usize)| -> DVec3 {
+            let blocks = self.shared[p].iter();
+            blocks.map(|(q, block)| (0..4).map(|l| block[4 * k + l] * changes[4 * q + l]).sum::<DVec3>()).sum()
+        };
+        (0..changes.len()).map(|i| row((i / 4, i % 4))).collect()
     }
 }
 

@@ -12,19 +12,17 @@
 //! A vertex may be drawn by what draws it or a vertex within two edges of it. At last the weights are thinned ([`thin`])
 //! until drawing and correction together cost what drawing cost before, or until it begins to show.
 
-use glam::DAffine3;
 use sinew_runtime::correction::ProxyCorrection;
-use sinew_runtime::deform::RotationalRegression;
-use sinew_runtime::{Correction, Deformer, Model};
+use sinew_runtime::{Correction, Model};
 
 use super::CorrectionParams;
+use super::corrected::Corrected;
 use super::farther::Farther;
 use super::proxies::{self, ProxyFit, Regressions};
-use crate::cross_validation::squared_error;
 use crate::geometry::topology::Topology;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
-use crate::{FitError, FitReport, Training, predict, to_model};
+use crate::{FitError, FitReport, Training};
 
 /// Turns of weights and changes: the error falls quickly in the first ones, and little after these.
 pub const TURNS: usize = 5;
@@ -43,10 +41,12 @@ const COSTLIER: usize = 3;
 /// poses leave a choice: ten times as much costs accuracy, a third of it lets vertices stick out.
 const FARTHER: f64 = 0.01;
 
-/// A model, its correction, and the words for the report.
+/// A model with its correction, how that was regressed, and the words for the report.
 struct Turn {
-    model: Model,
-    fit: ProxyFit,
+    corrected: Corrected,
+    regressions: Regressions,
+    /// See [`ProxyFit::left_out`].
+    left_out: f64,
     notes: FitReport,
 }
 
@@ -60,31 +60,33 @@ pub fn fit(
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let mut farther = Farther::new(training, &first.model.character.skin, &topology, FARTHER);
+    let mut farther =
+        Farther::new(training, training.pose_count(), &first.corrected.model.character.skin, &topology, FARTHER);
     let mut last: Option<Turn> = None;
     for _ in 0..params.turns {
         let from = last.as_ref().unwrap_or(&first);
-        let candidates = candidates(&from.weights(), &topology);
-        let seen = farther.drawn_by(&from.whole()?, &topology);
-        let weights = weights::solve_weights(seen, &candidates, &from.transforms(seen)?, from.width());
-        last = Some(from.redrawn(training, &weights, params, &first.fit.regressions)?);
+        let drawn = &from.corrected;
+        let candidates = candidates(&drawn.weights(), &topology);
+        let seen = farther.drawn_by(&drawn.whole()?, &topology);
+        let weights = weights::solve_weights(seen, &candidates, &drawn.transforms(seen)?, drawn.width());
+        last = Some(corrected(training, drawn.drawn_by(&weights), params, Some(&first.regressions))?);
     }
-    let better = last.filter(|last| last.fit.left_out <= FORESEEABLE * first.fit.left_out);
-    let error = training_error(training, &first)?;
+    let better = last.filter(|last| last.left_out <= FORESEEABLE * first.left_out);
+    let error = first.corrected.error(training)?;
     let better = match better {
-        Some(last) if training_error(training, &last)? < error => Some(last),
+        Some(last) if last.corrected.error(training)? < error => Some(last),
         _ => None,
     };
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
     let best = better.as_ref().unwrap_or(&first);
-    let seen = farther.drawn_by(&best.whole()?, &topology);
+    let seen = farther.drawn_by(&best.corrected.whole()?, &topology);
     let thinned = thinned(training, seen, best, params, &first, report.left_out_corrected)?;
-    let entries = thinned.deformer().skin.mean_count();
+    let entries = thinned.corrected.deformer().skin.mean_count();
     report.found("palette entries a vertex, corrected (mean)", format!("{entries:.2}"));
-    let Turn { model, fit, notes } = thinned;
+    let Turn { corrected: Corrected { model, correction }, notes, .. } = thinned;
     report.findings.extend(notes.findings);
     report.warnings.extend(notes.warnings);
-    Ok((model, fit.correction))
+    Ok((model, correction))
 }
 
 fn corrected(
@@ -94,8 +96,8 @@ fn corrected(
     given: Option<&Regressions>,
 ) -> Result<Turn, FitError> {
     let mut notes = FitReport::default();
-    let fit = proxies::fit(training, &model, params, given, &mut notes)?;
-    Ok(Turn { model, fit, notes })
+    let ProxyFit { correction, regressions, left_out } = proxies::fit(training, &model, params, given, &mut notes)?;
+    Ok(Turn { corrected: Corrected { model, correction }, regressions, left_out, notes })
 }
 
 /// `turn` with so few weights that it costs no more than the `first` without its correction, if that can be had. Weights are
@@ -108,58 +110,13 @@ fn thinned(
     first: &Turn,
     left_out: Option<f64>,
 ) -> Result<Turn, FitError> {
-    let loss = SHOWS_LITTLE * thin::shown(training_error(training, turn)?, left_out);
-    let correction = Correction::Proxies(turn.fit.correction.clone()).cost().flops as usize;
-    let visits = thin::visits(&first.weights()).saturating_sub((COSTLIER * correction / 2) / thin::VISIT);
+    let drawn = &turn.corrected;
+    let loss = SHOWS_LITTLE * thin::shown(drawn.error(training)?, left_out);
+    let correction = Correction::Proxies(drawn.correction.clone()).cost().flops as usize;
+    let visits = thin::visits(&first.corrected.weights()).saturating_sub((COSTLIER * correction / 2) / thin::VISIT);
     let limits = thin::Limits { loss, visits };
-    let weights = thin::thin(seen, &turn.transforms(seen)?, turn.weights(), turn.width(), limits);
-    turn.redrawn(training, &weights, params, &first.fit.regressions)
-}
-
-impl Turn {
-    fn deformer(&self) -> &RotationalRegression {
-        match &self.model.deformer {
-            Deformer::RotationalRegression(deformer) => deformer,
-            _ => unreachable!("only rotational regression has proxy bones to correct"),
-        }
-    }
-
-    /// The drawing weights.
-    fn weights(&self) -> SparseWeights {
-        SparseWeights::of(&self.deformer().skin)
-    }
-
-    /// Entries a vertex at most.
-    fn width(&self) -> usize {
-        self.deformer().skin.width
-    }
-
-    /// The corrected proxies' transforms in the training poses, (N)(P).
-    fn transforms(&self, training: &Training) -> Result<Vec<Vec<DAffine3>>, FitError> {
-        Ok(predict::proxy_transforms(&self.whole()?, training, self.deformer().proxy_count()))
-    }
-
-    /// The same model drawn by `weights`, and the correction that goes with them, by the given regressions.
-    fn redrawn(
-        &self,
-        training: &Training,
-        weights: &SparseWeights,
-        params: &CorrectionParams,
-        regressions: &Regressions,
-    ) -> Result<Turn, FitError> {
-        let deformer = RotationalRegression { skin: to_model::skin(weights), ..self.deformer().clone() };
-        let model = Model { deformer: Deformer::RotationalRegression(deformer), ..self.model.clone() };
-        corrected(training, model, params, Some(regressions))
-    }
-
-    /// The model with its correction.
-    fn whole(&self) -> Result<Model, FitError> {
-        Ok(self.model.clone().with_correction(Correction::Proxies(self.fit.correction.clone()))?)
-    }
-}
-
-fn training_error(training: &Training, turn: &Turn) -> Result<f64, FitError> {
-    Ok(squared_error(training, &predict::training_poses(&turn.whole()?, training)))
+    let weights = thin::thin(seen, &drawn.transforms(seen)?, drawn.weights(), drawn.width(), limits);
+    corrected(training, drawn.drawn_by(&weights), params, Some(&first.regressions))
 }
 
 /// The palette entries that draw each vertex or one within two edges of it, ascending, (V).

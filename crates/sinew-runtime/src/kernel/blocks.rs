@@ -191,8 +191,13 @@ struct Runs {
 /// as a half or an eighth of a register whose others share its joints.
 fn runs(sets: &[Set], joint_cost: f32) -> Runs {
     let union = |v: usize, count: usize| set_of(sets[v..v + count].iter().flatten().copied());
-    let cost = |v: usize, (count, writing): (usize, f32)| {
-        (joint_cost * union(v, count).len() as f32 + writing) * count as f32 / LANES as f32
+    let mut joints = Vec::new();
+    let mut cost = |v: usize, (count, writing): (usize, f32)| {
+        joints.clear();
+        sets[v..v + count].iter().for_each(|set| joints.extend_from_slice(set));
+        joints.sort_unstable();
+        joints.dedup();
+        (joint_cost * joints.len() as f32 + writing) * count as f32 / LANES as f32
     };
     let mut least = vec![0.0_f32; sets.len() + 1];
     let mut pieces = vec![1; sets.len()];
@@ -200,9 +205,12 @@ fn runs(sets: &[Set], joint_cost: f32) -> Runs {
         least[v] = f32::INFINITY;
         for piece in [(LANES, ROW), (HALF, HALVES), (1, SCATTERED)] {
             let after = v + piece.0;
-            if after <= sets.len() && cost(v, piece) + least[after] < least[v] {
-                least[v] = cost(v, piece) + least[after];
-                pieces[v] = piece.0;
+            if after > sets.len() {
+                continue;
+            }
+            let all = cost(v, piece) + least[after];
+            if all < least[v] {
+                (least[v], pieces[v]) = (all, piece.0);
             }
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! Each is a blend of two to four of the training poses and the rest pose: with θ̃ and the joints' shifts taken linearly,
 //!
-//!   `θ̃_b = Σ_k w_k θ̃_b^k`,   `Σ_k w_k = 1`,
+//!   `θ̃_b = Σ_k w_k θ̃_b^k`,   `Σ_k w_k = 1`.
 //!
-//! the weights spread a little past the poses themselves, for clips go there too. Joints are blended together, not each by
-//! itself: what a teacher makes of combinations that no example comes near is chance, and a student should not learn it.
+//! Either all joints of a pose are blended in the same way, or a joint is with its parent now and then and otherwise by
+//! itself ([`Blend`]). The latter covers what a character can do where examples are few. On a body it asks a teacher for
+//! combinations that no example comes near: what it makes of them may be more than a student can learn.
 
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::Rng;
@@ -16,17 +17,26 @@ use crate::geometry::rotation::exp;
 use crate::{Training, predict};
 
 /// Vertices of all imagined poses together, about: what time and memory allow.
-const VERTICES: usize = 1_000_000;
+const VERTICES: usize = 1_500_000;
 
 /// The fewest and the most imagined poses.
 const FEWEST: usize = 60;
-const MOST: usize = 300;
+const MOST: usize = 1000;
 
-/// By how much a blend's weights are farther from their mean than weights that stay between the poses.
-const FARTHER: f64 = 0.3;
+/// How often a joint is blended as its parent is, where joints are blended one by one.
+const FOLLOWS: f64 = 0.3;
 
 /// How much all imagined poses together count beside the training poses.
 const SHARE: f64 = 4.0;
+
+/// What is blended in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blend {
+    /// Whole poses.
+    Poses,
+    /// Joints, some together with their parents.
+    Joints,
+}
 
 /// A pose as its joints make it.
 struct Local {
@@ -39,7 +49,7 @@ struct Local {
 
 /// The poses of `training` and, after them, imagined ones as `teacher` draws them.
 #[must_use]
-pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model) -> Training {
+pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model, blend: Blend) -> Training {
     let count = (VERTICES / training.vertex_count().max(1)).clamp(FEWEST, MOST);
     let places = joint_places(training);
     let mut locals: Vec<Local> =
@@ -49,9 +59,13 @@ pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model) -> 
         stretches: vec![DMat3::IDENTITY; places.len()],
         shifts: vec![DVec3::ZERO; places.len()],
     });
+    let order = parents_first(training);
     let mut rng = Rng::new(0x0015_7111);
-    let transforms: Vec<Vec<DAffine3>> =
-        (0..count).map(|k| composed(training, &places, &blend(&locals, 2 + k % 3, &mut rng))).collect();
+    let mut imagine = |k: usize| {
+        let shares = shares(training, &order, locals.len(), 2 + k % 3, blend, &mut rng);
+        composed(training, &places, &order, &blended(&locals, &shares))
+    };
+    let transforms: Vec<Vec<DAffine3>> = (0..count).map(&mut imagine).collect();
     let mut both = training.clone();
     both.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
     both.transforms.extend(transforms);
@@ -81,43 +95,72 @@ fn local(training: &Training, joints: &JointRotations, places: &[DVec3], transfo
     Local { logs: joints.logs[e].clone(), stretches, shifts }
 }
 
-/// A blend of `among` poses.
-fn blend(locals: &[Local], among: usize, rng: &mut Rng) -> Local {
-    // Uniform over the simplex: gaps between sorted uniform numbers.
+/// How much a joint has of which poses.
+type Shares = Vec<(f64, usize)>;
+
+/// Shares of `among` of `poses` poses, uniform over the simplex: gaps between sorted uniform numbers.
+fn some_shares(poses: usize, among: usize, rng: &mut Rng) -> Shares {
     let mut cuts: Vec<f64> = (1..among).map(|_| rng.range(0.0, 1.0)).collect();
     cuts.sort_by(f64::total_cmp);
-    let ends = cuts.iter().copied().chain([1.0]);
-    let weights: Vec<f64> =
-        ends.zip([0.0].into_iter().chain(cuts.iter().copied())).map(|(end, start)| end - start).collect();
-    let mean = 1.0 / among as f64;
-    let terms: Vec<(f64, &Local)> =
-        weights.iter().map(|w| (w + FARTHER * (w - mean), &locals[rng.below(locals.len())])).collect();
-    let bones = locals[0].logs.len();
-    let sum = |part: &dyn Fn(&Local) -> DVec3| terms.iter().map(|(w, local)| *w * part(local)).sum::<DVec3>();
+    let starts: Vec<f64> = [0.0].into_iter().chain(cuts.iter().copied()).collect();
+    let ends = cuts.into_iter().chain([1.0]);
+    ends.zip(starts).map(|(end, start)| (end - start, rng.below(poses))).collect()
+}
+
+/// Those of every joint, (J).
+fn shares(
+    training: &Training,
+    order: &[usize],
+    poses: usize,
+    among: usize,
+    blend: Blend,
+    rng: &mut Rng,
+) -> Vec<Shares> {
+    let mut all = vec![Shares::new(); order.len()];
+    for &b in order {
+        let follows = b != training.skeleton.root() && (blend == Blend::Poses || rng.range(0.0, 1.0) < FOLLOWS);
+        all[b] = if follows { all[training.skeleton.parent(b)].clone() } else { some_shares(poses, among, rng) };
+    }
+    all
+}
+
+/// The pose in which every joint has its shares of `locals`.
+fn blended(locals: &[Local], shares: &[Shares]) -> Local {
+    let sum =
+        |b: usize, part: &dyn Fn(&Local) -> DVec3| shares[b].iter().map(|&(w, e)| w * part(&locals[e])).sum::<DVec3>();
+    let stretch = |b: usize| shares[b].iter().fold(DMat3::ZERO, |sum, &(w, e)| sum + locals[e].stretches[b] * w);
     Local {
-        logs: (0..bones).map(|b| sum(&|local| local.logs[b])).collect(),
-        shifts: (0..bones).map(|b| sum(&|local| local.shifts[b])).collect(),
-        stretches: (0..bones)
-            .map(|b| terms.iter().fold(DMat3::ZERO, |sum, (w, local)| sum + local.stretches[b] * *w))
-            .collect(),
+        logs: (0..shares.len()).map(|b| sum(b, &|local| local.logs[b])).collect(),
+        shifts: (0..shares.len()).map(|b| sum(b, &|local| local.shifts[b])).collect(),
+        stretches: (0..shares.len()).map(stretch).collect(),
     }
 }
 
+/// The bones, parents before their children, (J).
+fn parents_first(training: &Training) -> Vec<usize> {
+    let skeleton = &training.skeleton;
+    let mut order = vec![skeleton.root()];
+    let mut next = 0;
+    while let Some(&parent) = order.get(next) {
+        let child = |&b: &usize| b != skeleton.root() && skeleton.parent(b) == parent;
+        order.extend((0..training.bone_count()).filter(child));
+        next += 1;
+    }
+    order
+}
+
 /// The `T_b` of a pose, (J).
-fn composed(training: &Training, places: &[DVec3], local: &Local) -> Vec<DAffine3> {
+fn composed(training: &Training, places: &[DVec3], order: &[usize], local: &Local) -> Vec<DAffine3> {
     let own = |b: usize| {
         let matrix3 = exp(local.logs[b]) * local.stretches[b];
         DAffine3 { matrix3, translation: places[b] + local.shifts[b] - matrix3 * places[b] }
     };
-    let skeleton = &training.skeleton;
-    let mut transforms = vec![None; places.len()];
-    transforms[skeleton.root()] = Some(own(skeleton.root()));
-    // Parents before their children, whatever their order.
-    while let Some(b) = (0..places.len()).find(|&b| transforms[b].is_none() && transforms[skeleton.parent(b)].is_some())
-    {
-        transforms[b] = transforms[skeleton.parent(b)].map(|parent: DAffine3| parent * own(b));
+    let mut transforms = vec![DAffine3::IDENTITY; places.len()];
+    for &b in order {
+        let root = b == training.skeleton.root();
+        transforms[b] = if root { own(b) } else { transforms[training.skeleton.parent(b)] * own(b) };
     }
-    transforms.into_iter().map(|t| t.unwrap_or(DAffine3::IDENTITY)).collect()
+    transforms
 }
 
 #[cfg(test)]
@@ -133,7 +176,12 @@ mod tests {
         let joints = JointRotations::new(&training);
         let places = joint_places(&training);
         for (e, transforms) in training.transforms.iter().enumerate() {
-            let again = composed(&training, &places, &local(&training, &joints, &places, transforms, e));
+            let again = composed(
+                &training,
+                &places,
+                &parents_first(&training),
+                &local(&training, &joints, &places, transforms, e),
+            );
             for (a, b) in again.iter().zip(transforms) {
                 // 1e-9: products down a chain of f64 rotations.
                 assert!(a.abs_diff_eq(*b, 1e-9), "{e}: {a:?} and {b:?}");
@@ -146,7 +194,9 @@ mod tests {
         let examples = (datasets::by_name("arm").unwrap().make)();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let teacher = crate::fit(&training, &Method::by_name("ssd").unwrap(), &Quiet).unwrap().model;
-        let both = beside(&training, &JointRotations::new(&training), &teacher);
+        let joints = JointRotations::new(&training);
+        let [both, others] = [Blend::Joints, Blend::Poses].map(|blend| beside(&training, &joints, &teacher, blend));
+        assert!(both.transforms.last() != others.transforms.last());
         let trained = training.pose_count();
         assert_eq!(both.vertices[..trained], training.vertices[..]);
         assert!(both.pose_count() >= trained + FEWEST);

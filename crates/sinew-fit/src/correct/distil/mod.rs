@@ -9,43 +9,31 @@
 //!   `T_p(q) = Σ_b ω_pb T_b + Q_b(p) Σ_k m_k(θ̃) B_kp`,
 //!
 //! m_k being monomials of the rotations of joints near by ([`terms`]), a few a region, those that earn most ([`pursuit`]).
-//! B follows from the changes that draw all seen poses best, as a correction's do (see [`proxies`](super::proxies)), and
-//! the drawing weights follow in turns, as in [`redraw`].
+//! B follows from the changes that draw all seen poses best ([`lessons`]), and the drawing weights follow in turns, as in
+//! [`redraw`].
 
 pub mod imagined;
+pub mod lessons;
 pub mod pursuit;
 pub mod terms;
 
-use glam::{DAffine3, DVec3};
-use nalgebra::DMatrix;
-use rayon::prelude::*;
-use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion};
-use sinew_runtime::deform::{BlockRows, GradientPredictors, RotationalRegression};
-use sinew_runtime::{Correction, Deformer, Model};
+use sinew_runtime::deform::{BlockRows, GradientPredictors, LinearBlend, RotationalRegression};
+use sinew_runtime::{Deformer, Model};
 
-use super::farther::Farther;
-use super::poses::PoseTable;
-use super::proxies::Proxies;
+use super::corrected::Corrected;
+use super::farther::{self, Farther};
 use super::redraw;
-use super::{CorrectionParams, Place, regions};
-use crate::cross_validation::squared_error;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
 use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
-use crate::{FitError, FitReport, Training, predict, to_model};
-use pursuit::Step;
-use terms::{Direction, Monomial};
+use crate::{FitError, FitReport, Training};
+use imagined::Blend;
+use lessons::{Chosen, Lessons};
 
 /// Shares of bones that a proxy does not follow: what they move is in the changes.
 const LEAST_SHARE: f64 = 0.05;
-
-/// A ridge on the coefficients of terms, which are about one: next to nothing, for terms that nearly say the same.
-const RIDGE: f64 = 1e-6;
-
-/// Terms a region at most: on a body more of them follow what chance makes of poses between the examples.
-const MOST_TERMS: usize = 16;
 
 /// What a term must gain for every operation that it costs, of what the correction gains on the training poses.
 const LEAST_GAIN: f64 = 1e-4;
@@ -54,10 +42,10 @@ const LEAST_GAIN: f64 = 1e-4;
 const THINNED_AWAY: f64 = 0.15;
 
 /// What a student may lose of it in all, on training and imagined poses: more would leave little of the correction.
-const MAY_LOSE: f64 = 0.25;
+const MAY_LOSE: f64 = 0.35;
 
-/// Sweeps in which the coefficients of all regions follow what they leave together.
-const SWEEPS: usize = 2;
+/// By how much more of it a student may lose on the training poses to be taught by poses blended joint by joint.
+const WIDER: f64 = 0.05;
 
 /// Turns of drawing weights and terms; the error has settled by then.
 const TURNS: usize = 2;
@@ -66,11 +54,15 @@ const TURNS: usize = 2;
 const STAGES: usize = 3;
 
 /// Imagined poses that drawing weights see beside the training poses.
-const DRAWN: usize = 60;
+const DRAWN: usize = 40;
 
-/// How much poses beyond the trained ranges count for the drawing weights beside those within. There a student's vertices stick
-/// out farther than its teacher's all the same: twice as much mends it on an arm and spoils a body.
-const FARTHER: f64 = 0.1;
+/// How much poses beyond the trained ranges count for the drawing weights beside those within, one after the other until no
+/// vertex sticks out: more than it takes costs accuracy.
+const FARTHER: [f64; 2] = [0.1, 0.4];
+
+/// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
+/// blend skinning, in their distances: a tenth of them does not show.
+const STICKS_OUT: f64 = 0.09;
 
 /// Bones at most: terms and coordinates are counted in 16 bits.
 const MOST_BONES: usize = 1000;
@@ -79,9 +71,9 @@ const MOST_BONES: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distil {
     /// Never.
-    #[default]
     Off,
-    /// If the student costs less a frame and loses little of what the correction gains.
+    /// If the student costs less a frame, loses little of what the correction gains, and holds beyond the trained ranges.
+    #[default]
     Auto,
     /// Always.
     On,
@@ -109,59 +101,59 @@ pub fn distil(
         report.found("distilled", format!("no: more than {MOST_BONES} bones"));
         return Ok(None);
     }
+    let course = Course { training, teacher, gain: (gained.before - gained.after).max(0.0) };
+    let first = following(teacher, deformer);
     let joints = JointRotations::new(training);
-    let seen = imagined::beside(training, &joints, teacher);
-    let counted = |poses: &Training| poses.pose_weights.iter().sum::<f64>() / training.pose_weights.iter().sum::<f64>();
-    let gain = (gained.before - gained.after).max(0.0);
-    let lessons = Lessons::new(training, &seen, &joints, LEAST_GAIN * gain * counted(&seen));
-    let (mut chosen, mut student) = lessons.choose(following(teacher, deformer))?;
+    // Blends joint by joint cover more, if that can be learned.
+    let begin = |blend: Blend| -> Result<(Training, Corrected), FitError> {
+        let seen = imagined::beside(training, &joints, teacher, blend);
+        let (_, student) = course.lessons(&seen, &joints).choose(first.clone());
+        Ok((seen, student))
+    };
+    let (wide, narrow) = (begin(Blend::Joints)?, begin(Blend::Poses)?);
+    let learned = wide.1.error(training)? <= narrow.1.error(training)? + WIDER * course.gain;
+    let (seen, beginner) = if learned { wide } else { narrow };
+
+    let lessons = course.lessons(&seen, &joints);
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let drawn: Vec<usize> = (0..seen.pose_count().min(training.pose_count() + DRAWN)).collect();
-    let mut farther = Farther::new(&seen.subset(&drawn), &teacher.character.skin, &topology, FARTHER);
-    let width = deformer.skin.width;
-    for _ in 0..TURNS {
-        let candidates = redraw::candidates(&student.weights(), &topology);
-        let poses = farther.drawn_by(&student.whole()?, &topology);
-        let found = weights::solve_weights(poses, &candidates, &student.transforms(poses)?, width);
-        (chosen, student) = lessons.choose(student.drawn(&found))?;
+    let allowed = course.allowed_spike(&topology);
+    let learn = |share: f64| -> Result<(Chosen, Corrected, bool), FitError> {
+        let (chosen, student) = course.learn(&lessons, &seen, &topology, share, beginner.clone())?;
+        let drawn = farther::drawn_farther(training, &student.whole()?);
+        Ok((chosen, student, farther::farthest_spike(training, &topology, &drawn) <= allowed))
+    };
+    let mut last = learn(FARTHER[0])?;
+    for share in &FARTHER[1..] {
+        if !last.2 {
+            last = learn(*share)?;
+        }
     }
-    // No more entries are visited than in plain skinning, as far as that does not show.
-    let (from, to) = (visits(&student), thin::visits(&SparseWeights::of(&teacher.character.skin)));
-    for stage in 1..=STAGES {
-        let poses = farther.drawn_by(&student.whole()?, &topology);
-        let part = stage as f64 / STAGES as f64;
-        let limits = thin::Limits {
-            loss: THINNED_AWAY * gain * counted(poses) / STAGES as f64,
-            visits: (from as f64 * (to as f64 / from.max(1) as f64).powf(part)) as usize,
-        };
-        let thinned = thin::thin(poses, &student.transforms(poses)?, student.weights(), width, limits);
-        student = lessons.taught(student.drawn(&thinned), &chosen)?;
-    }
+    let (chosen, student, held) = last;
     let whole = student.whole()?;
-    let lost = squared_error(&seen, &predict::training_poses(&whole, &seen)) - gained.after;
-    let worth = lost < MAY_LOSE * gain * counted(&seen) && operations(&whole) < operations(teacher);
-    if wanted == Distil::Auto && !worth {
-        report.found("distilled", "no: it would lose too much or cost no less");
-        return Ok(None);
+    let lost = student.error(&seen)? - gained.after;
+    let [before, after] = [teacher, &whole].map(operations);
+    if wanted == Distil::Auto {
+        let refused = match (lost < MAY_LOSE * course.counted(&seen), held) {
+            (false, _) => Some("it would lose too much"),
+            (true, false) => Some("vertices would stick out beyond the trained ranges"),
+            (true, true) => (after >= before).then_some("it would cost no less"),
+        };
+        if let Some(reason) = refused {
+            report.found("distilled", format!("no: {reason}"));
+            return Ok(None);
+        }
     }
-    let terms: usize = chosen.regions.iter().map(|(_, terms)| terms.len()).sum();
-    let (before, after) = (operations(teacher), operations(&whole));
+    let imagined = seen.pose_count() - training.pose_count();
+    let terms = chosen.count();
     report.found(
         "distilled",
-        format!(
-            "{terms} terms over {} imagined poses, {before} → {after} operations a frame",
-            seen.pose_count() - training.pose_count()
-        ),
+        format!("{terms} terms over {imagined} imagined poses, {before} → {after} operations a frame"),
     );
-    let (rigid, left) = (rigid_error(training), squared_error(training, &predict::training_poses(&whole, training)));
+    let (rigid, left) = (rigid_error(training), student.error(training)?);
     if rigid > 0.0 {
         report.found("training error, distilled", format!("{:.2} % EE", 100.0 * (left / rigid).sqrt()));
     }
     Ok(Some(whole))
-}
-
-fn visits(student: &Student) -> usize {
-    thin::visits(&student.weights())
 }
 
 fn operations(model: &Model) -> u64 {
@@ -169,192 +161,69 @@ fn operations(model: &Model) -> u64 {
     model.deformer.cost(&model.character).flops + correction
 }
 
-/// What a student learns from: poses, and what terms are made of in them.
-struct Lessons<'a> {
-    seen: &'a Training,
-    directions: Vec<Direction>,
-    /// Coordinates in the poses that are seen and the rest pose, (N + 1)(C).
-    coordinates: Vec<Vec<f64>>,
-    /// How much the poses count, (N + 1).
-    weights: Vec<f64>,
-    /// What a term must gain for every operation that it costs, square metres.
-    least_gain: f64,
-    /// The joints that move, with those that may drive what each bone carries, (J).
-    near: Vec<Vec<usize>>,
+/// What stays the same whatever the student sees.
+struct Course<'a> {
+    training: &'a Training,
+    teacher: &'a Model,
+    /// What the correction gains on the training poses, square metres.
+    gain: f64,
 }
 
-/// The terms of each region, with its bone.
-struct Chosen {
-    regions: Vec<(usize, Vec<Monomial>)>,
-    /// The bone whose region each proxy is of, (P). It stays when weights change: another region's terms may not do.
-    bones: Vec<usize>,
-}
+impl Course<'_> {
+    /// The gain over so many poses as `poses` count.
+    fn counted(&self, poses: &Training) -> f64 {
+        self.gain * poses.pose_weights.iter().sum::<f64>() / self.training.pose_weights.iter().sum::<f64>()
+    }
 
-/// A model whose proxies follow their bones, and the changes that make it a student.
-struct Student {
-    model: Model,
-    correction: ProxyCorrection,
-}
+    fn lessons<'b>(&self, seen: &'b Training, joints: &JointRotations) -> Lessons<'b> {
+        Lessons::new(self.training, seen, joints, LEAST_GAIN * self.counted(seen))
+    }
 
-impl<'a> Lessons<'a> {
-    fn new(training: &Training, seen: &'a Training, joints: &JointRotations, least_gain: f64) -> Self {
-        let directions = terms::directions(joints, training.bone_count());
-        let logs = seen.transforms.iter().map(|pose| joints.of_pose(&training.skeleton, pose).1);
-        let rest = vec![DVec3::ZERO; training.bone_count()];
-        let of = |logs: Vec<DVec3>| directions.iter().map(|d| d.of(&logs)).collect();
-        let table = PoseTable::new(training, true);
-        let near = |b: usize| {
-            let joints = regions::candidates(&training.skeleton, &table, b).into_iter().map(|c| table.joints[c]);
-            let mut joints: Vec<usize> = joints.collect();
-            joints.sort_unstable();
-            joints
-        };
-        Self {
-            coordinates: logs.chain([rest]).map(of).collect(),
-            weights: seen.pose_weights.iter().copied().chain([1.0]).collect(),
-            near: (0..training.bone_count()).map(near).collect(),
-            directions,
-            seen,
-            least_gain,
+    /// How far vertices may stick out at twice the trained ranges.
+    fn allowed_spike(&self, topology: &Topology) -> f64 {
+        let spike = |poses: &[Vec<glam::DVec3>]| farther::farthest_spike(self.training, topology, poses);
+        let skinned = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..self.teacher.clone() };
+        let farther = |model: &Model| spike(&farther::drawn_farther(self.training, model));
+        (spike(&self.training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(self.teacher))
+    }
+
+    /// Drawing weights and terms in turns, then fewer weights; poses beyond the trained ranges count `share`.
+    fn learn(
+        &self,
+        lessons: &Lessons,
+        seen: &Training,
+        topology: &Topology,
+        share: f64,
+        mut student: Corrected,
+    ) -> Result<(Chosen, Corrected), FitError> {
+        let trained = self.training.pose_count();
+        let drawn: Vec<usize> = (0..seen.pose_count().min(trained + DRAWN)).collect();
+        let skin = &self.teacher.character.skin;
+        let mut farther = Farther::new(&seen.subset(&drawn), trained, skin, topology, share);
+        let width = student.width();
+        let mut chosen = None;
+        for _ in 0..TURNS {
+            let candidates = redraw::candidates(&student.weights(), topology);
+            let poses = farther.drawn_by(&student.whole()?, topology);
+            let found = weights::solve_weights(poses, &candidates, &student.transforms(poses)?, width);
+            let (terms, taught) = lessons.choose(student.drawn_by(&found));
+            (chosen, student) = (Some(terms), taught);
         }
-    }
-
-    /// The changes that draw the seen poses best, (N + 1)(P), and the proxies they are of.
-    fn changes(&self, model: &Model, bones: Option<&Vec<usize>>) -> (Proxies, Vec<Vec<[f64; 12]>>) {
-        let Deformer::RotationalRegression(d) = &model.deformer else { unreachable!("proxies follow their bones") };
-        let mut proxies = Proxies::new(self.seen, model, &d.skin, d.proxy_count());
-        proxies.bones = bones.unwrap_or(&proxies.bones).clone();
-        let (changes, _) = proxies.changes(self.seen, model, &CorrectionParams::new(Place::Proxies));
-        (proxies, changes)
-    }
-
-    /// A region's changes, a pose a row, each as much longer as it counts.
-    fn targets(&self, changes: &[Vec<[f64; 12]>], members: &[usize]) -> DMatrix<f64> {
-        DMatrix::from_fn(changes.len(), 12 * members.len(), |e, k| {
-            self.weights[e].sqrt() * changes[e][members[k / 12]][k % 12]
-        })
-    }
-
-    /// Monomials in the same way.
-    fn values(&self, monomials: &[Monomial]) -> DMatrix<f64> {
-        let mut values = terms::values(monomials, &self.coordinates);
-        for (mut row, weight) in values.row_iter_mut().zip(&self.weights) {
-            row *= weight.sqrt();
+        let chosen = chosen.unwrap_or_else(|| unreachable!("there are turns"));
+        // No more entries are visited than in plain skinning, as far as that does not show.
+        let (from, to) = (thin::visits(&student.weights()), thin::visits(&SparseWeights::of(skin)));
+        for stage in 1..=STAGES {
+            let poses = farther.drawn_by(&student.whole()?, topology);
+            let part = stage as f64 / STAGES as f64;
+            let limits = thin::Limits {
+                loss: THINNED_AWAY * self.counted(poses) / STAGES as f64,
+                visits: (from as f64 * (to as f64 / from.max(1) as f64).powf(part)) as usize,
+            };
+            let thinned = thin::thin(poses, &student.transforms(poses)?, student.weights(), width, limits);
+            student = lessons.taught(student.drawn_by(&thinned), &chosen);
         }
-        values
-    }
-
-    /// The terms that earn their place, and the student that they make of `model`.
-    fn choose(&self, model: Model) -> Result<(Chosen, Student), FitError> {
-        let (proxies, changes) = self.changes(&model, None);
-        let of_region = |(bone, members): &(usize, Vec<u32>)| {
-            let members: Vec<usize> = members.iter().map(|&p| p as usize).collect();
-            let candidates = terms::candidates(&self.directions, &self.near[*bone]);
-            let steps = pursuit::pursue(self.values(&candidates), &self.targets(&changes, &members), MOST_TERMS);
-            // Three multiply-adds of a register for two proxies, and what becomes of the term itself.
-            let cost = 3.0 * members.len().div_ceil(2) as f64 + 4.0;
-            let worth = |step: &Step| step.gain >= self.least_gain * cost;
-            // A term that gains little may be what makes the next one gain much.
-            let count = steps.iter().rposition(worth).map_or(0, |last| last + 1);
-            (*bone, steps[..count].iter().map(|step| candidates[step.term].clone()).collect())
-        };
-        let parts = regions::by_bone(&proxies.bones, self.seen.bone_count());
-        let chosen = Chosen { regions: parts.par_iter().map(of_region).collect(), bones: proxies.bones.clone() };
-        let student = self.fitted(model, &proxies, &changes, &chosen)?;
         Ok((chosen, student))
     }
-
-    /// The student that the chosen terms make of `model`.
-    fn taught(&self, model: Model, chosen: &Chosen) -> Result<Student, FitError> {
-        let (proxies, changes) = self.changes(&model, Some(&chosen.bones));
-        self.fitted(model, &proxies, &changes, chosen)
-    }
-
-    fn fitted(
-        &self,
-        model: Model,
-        proxies: &Proxies,
-        changes: &[Vec<[f64; 12]>],
-        chosen: &Chosen,
-    ) -> Result<Student, FitError> {
-        let parts: Vec<Part> = regions::by_bone(&proxies.bones, self.seen.bone_count())
-            .into_iter()
-            .filter_map(|(bone, members)| {
-                // A bone that carried no proxy when terms were chosen has none.
-                let (_, monomials) = chosen.regions.iter().find(|(b, terms)| *b == bone && !terms.is_empty())?;
-                let members: Vec<usize> = members.into_iter().map(|p| p as usize).collect();
-                Some(Part { bone, members, monomials })
-            })
-            .collect();
-        let mut solutions = self.solved(&parts, changes);
-        let student = |solutions: &[DMatrix<f64>]| Student {
-            correction: self.correction(proxies, &parts, solutions),
-            model: model.clone(),
-        };
-        for _ in 0..SWEEPS {
-            let whole = student(&solutions).whole()?;
-            let (left, _) = proxies.changes(self.seen, &whole, &CorrectionParams::new(Place::Proxies));
-            let more = self.solved(&parts, &left);
-            let farther: Vec<DMatrix<f64>> = solutions.iter().zip(&more).map(|(a, b)| a + b).collect();
-            let before = predict::training_poses(&whole, self.seen);
-            let after = predict::training_poses(&student(&farther).whole()?, self.seen);
-            let (mut along, mut length) = (0.0, 0.0);
-            for (e, weight) in self.seen.pose_weights.iter().enumerate() {
-                for ((x, y), truth) in before[e].iter().zip(&after[e]).zip(&self.seen.vertices[e]) {
-                    along += weight * (*truth - *x).dot(*y - *x);
-                    length += weight * (*y - *x).length_squared();
-                }
-            }
-            if !(length > 0.0 && along > 0.0) {
-                break;
-            }
-            let step = along / length;
-            solutions.iter_mut().zip(&more).for_each(|(solution, more)| *solution += more * step);
-        }
-        Ok(student(&solutions))
-    }
-
-    /// The coefficients of each region's terms, measured, (R): (terms, 12 members).
-    fn solved(&self, parts: &[Part], changes: &[Vec<[f64; 12]>]) -> Vec<DMatrix<f64>> {
-        let ridge = RIDGE * self.weights.iter().sum::<f64>();
-        let solve = |part: &Part| {
-            let (f, targets) = (self.values(part.monomials), self.targets(changes, &part.members));
-            let mut gram = f.tr_mul(&f);
-            (0..gram.nrows()).for_each(|k| gram[(k, k)] += ridge);
-            let right = f.tr_mul(&targets);
-            gram.cholesky().map_or_else(|| right.clone() * 0.0, |factor| factor.solve(&right))
-        };
-        parts.par_iter().map(solve).collect()
-    }
-
-    fn correction(&self, proxies: &Proxies, parts: &[Part], solutions: &[DMatrix<f64>]) -> ProxyCorrection {
-        let region = |(part, solution): (&Part, &DMatrix<f64>)| {
-            let component = |k: usize, i: usize| {
-                let values: Vec<f64> = (0..12).map(|c| solution[(k, 12 * i + c)]).collect();
-                proxies.unmeasured(part.members[i], &values).map(|x| x as f32)
-            };
-            let (count, members) = (part.monomials.len(), part.members.len());
-            ProxyRegion {
-                bone: part.bone,
-                proxies: part.members.iter().map(|&p| p as u32).collect(),
-                mixing: (0..count * count).map(|k| if k / count == k % count { 1.0 } else { 0.0 }).collect(),
-                components: (0..count * members).map(|k| component(k / members, k % members)).collect(),
-            }
-        };
-        let monomials: Vec<Vec<Monomial>> = parts.iter().map(|part| part.monomials.clone()).collect();
-        ProxyCorrection {
-            proxy_count: proxies.bones.len(),
-            drivers: Drivers::Polynomials(terms::polynomials(&self.directions, &monomials)),
-            regions: parts.iter().zip(solutions).map(region).collect(),
-        }
-    }
-}
-
-/// A region with its terms.
-struct Part<'a> {
-    bone: usize,
-    members: Vec<usize>,
-    monomials: &'a Vec<Monomial>,
 }
 
 /// `teacher` with proxies that follow the plain blend of their bones, and nothing else.
@@ -386,32 +255,4 @@ fn following(teacher: &Model, deformer: &RotationalRegression) -> Model {
         skin: deformer.skin.clone(),
     };
     Model { deformer: Deformer::RotationalRegression(followed), correction: None, ..teacher.clone() }
-}
-
-impl Student {
-    fn deformer(&self) -> &RotationalRegression {
-        match &self.model.deformer {
-            Deformer::RotationalRegression(deformer) => deformer,
-            _ => unreachable!("its proxies follow their bones"),
-        }
-    }
-
-    fn weights(&self) -> SparseWeights {
-        SparseWeights::of(&self.deformer().skin)
-    }
-
-    /// The model that `weights` draw, without changes.
-    fn drawn(&self, weights: &SparseWeights) -> Model {
-        let deformer = RotationalRegression { skin: to_model::skin(weights), ..self.deformer().clone() };
-        Model { deformer: Deformer::RotationalRegression(deformer), ..self.model.clone() }
-    }
-
-    /// The proxies' transforms in some poses, (N)(P).
-    fn transforms(&self, training: &Training) -> Result<Vec<Vec<DAffine3>>, FitError> {
-        Ok(predict::proxy_transforms(&self.whole()?, training, self.deformer().proxy_count()))
-    }
-
-    fn whole(&self) -> Result<Model, FitError> {
-        Ok(self.model.clone().with_correction(Correction::Proxies(self.correction.clone()))?)
-    }
 }
