@@ -154,4 +154,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_vertex_that_is_pulled_out_of_its_neighbours_spikes_by_how_far() {
+        let examples = (datasets::by_name("bar").unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+        assert_eq!(farthest_spike(&training, &topology, std::slice::from_ref(&training.rest)), 0.0);
+        let ring = topology.vertex_vertices.row(40);
+        let distances = ring.iter().map(|&w| training.rest[40].distance(training.rest[w]));
+        let mean = distances.sum::<f64>() / ring.len() as f64;
+        let mut posed = training.rest.clone();
+        let out = posed[40] - around(&topology, &posed, 40);
+        let away = if out.length() > 0.0 { out.normalize() } else { DVec3::X };
+        posed[40] += 3.0 * mean * away;
+        let spike = farthest_spike(&training, &topology, &[training.rest.clone(), posed]);
+        // 1e-9: a sum and a division in f64.
+        assert!((spike - 3.0).abs() < 1e-9, "{spike}");
+    }
 }

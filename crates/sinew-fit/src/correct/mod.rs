@@ -119,7 +119,7 @@ pub fn correct(
     if params.closeness == Closeness::Exact {
         tell_left(training, &model, params, &mut report);
     }
-    tell_errors(training, &model, &mut report);
+    tell_errors(training, &model, "corrected", &mut report);
     Ok(Fitted { model, report })
 }
 
@@ -173,16 +173,16 @@ fn total_bytes<Region>(
     space + used.iter().map(|&r| parts(&regions[r]).1 + counts[r] * bytes[r]).sum::<usize>()
 }
 
-/// Reports the errors of the corrected model on the training poses and, from left-out ones, on unseen poses.
-fn tell_errors(training: &Training, model: &sinew_runtime::Model, report: &mut FitReport) {
+/// Reports the errors of the model, corrected or distilled, on the training poses and, from left-out ones, on unseen poses.
+fn tell_errors(training: &Training, model: &Model, how: &str, report: &mut FitReport) {
     let rigid = describe::rigid_error(training);
     let Some(left_out) = report.left_out_corrected.filter(|_| rigid > 0.0) else { return };
     let train = squared_error(training, &predict::training_poses(model, training));
     let percent = |squared: f64| format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt());
-    report.found("training error, corrected", percent(train));
+    report.found(&format!("training error, {how}"), percent(train));
     report.found("error on left-out training poses, corrected", percent(left_out));
     let expected = describe::expected_error(train, left_out);
-    report.found("expected on unseen poses, corrected", percent(expected));
+    report.found(&format!("expected on unseen poses, {how}"), percent(expected));
     report.expected = Some((expected / rigid).sqrt());
 }
 

@@ -25,7 +25,6 @@ use super::farther::{self, Farther};
 use super::redraw;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, FitReport, Training};
@@ -58,7 +57,7 @@ const DRAWN: usize = 40;
 
 /// How much poses beyond the trained ranges count for the drawing weights beside those within, one after the other until no
 /// vertex sticks out: more than it takes costs accuracy.
-const FARTHER: [f64; 2] = [0.1, 0.4];
+const FARTHER: [f64; 3] = [0.1, 0.4, 1.6];
 
 /// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
 /// blend skinning, in their distances: a tenth of them does not show.
@@ -149,10 +148,7 @@ pub fn distil(
         "distilled",
         format!("{terms} terms over {imagined} imagined poses, {before} → {after} operations a frame"),
     );
-    let (rigid, left) = (rigid_error(training), student.error(training)?);
-    if rigid > 0.0 {
-        report.found("training error, distilled", format!("{:.2} % EE", 100.0 * (left / rigid).sqrt()));
-    }
+    super::tell_errors(training, &whole, "distilled", report);
     Ok(Some(whole))
 }
 

@@ -19,7 +19,7 @@ pub struct CorrectionArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, help_heading = "Correction")]
     pub correct_bytes: Option<usize>,
     /// Whether corrected proxy bones are distilled into polynomials of joint rotations, which cost a fraction of it a
-    /// frame; beyond the trained ranges vertices may stick out farther [default: off].
+    /// frame and may cost a little accuracy [default: auto].
     #[arg(long, value_name = "WHEN", help_heading = "Correction")]
     pub distil: Option<DistilWhen>,
     /// Principal components a joint of eigenskin [default: as many as --energy asks for].
@@ -45,7 +45,7 @@ pub enum CorrectedPlace {
 /// When a corrected regression is distilled.
 #[derive(clap::ValueEnum, Debug, Clone, Copy)]
 pub enum DistilWhen {
-    /// Where it costs less a frame and loses little.
+    /// Where it costs less a frame, loses little and holds beyond the trained ranges.
     Auto,
     /// Whatever it loses.
     On,
