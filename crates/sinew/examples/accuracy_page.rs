@@ -38,10 +38,12 @@ const WORDS: &str = "
   poses within the ranges little, but keeps vertices from sticking out beyond them, and so allows leaving out more blocks of c₁
   and c₂ before a correction, which gains accuracy and time.
 - *Distillation*: what a corrected regression has learned from a few examples, polynomials of joint rotations learn from some
-  hundred poses that it draws, blends of the examples. They cost a fraction of it a frame, and on a body they are about as close to
-  unseen poses as their teacher: what it makes of poses between the examples is in part chance, and a few terms a
-  region cannot follow it. Where polynomials lose too much of what the correction gained (a bar twisted by half a
-  turn, a ball joint that turns every way), the corrected regression stays as it is.
+  hundred poses that it draws, blends of the examples. They cost a fraction of it a frame and are about as close to unseen poses as
+  their teacher. The poses are blended joint by joint where examples are few, for whole blends leave most of what an arm
+  can do unseen; on a body a few terms cannot learn what a teacher makes of combinations that no example comes near, and
+  whole poses are blended. Which of both is settled by the training poses: joint by joint unless that costs the student
+  there. Where polynomials lose too much of what the correction gained (a bar twisted by half a turn, a ball joint that turns
+  every way), or vertices would stick out beyond the trained ranges, the corrected regression stays as it is.
 - *The refinement's ridge*: without a correction a weak one is best, with a correction often a stronger one, whose
   residual is smoother over poses. Left-out poses choose it after an emulated correction. Where the poses are few,
   leaving one out can speak for a strong ridge where it is wrong (`shoulder`), and now and then one ridge's residual is
@@ -83,8 +85,12 @@ Tried on the residuals of fitted models (two real characters, judged on their te
   one percent more on half of the arm's splits, and vertices stick out of arms at twice the trained ranges;
 - drawing weights that are to resemble their neighbours': more error on a body, whose vertices stand far apart, the same on an arm;
 - twice the influences a vertex: closer to the training poses, more error on a body's test frames;
-- polynomials of joint rotations fitted to imagined poses in which every joint is blended by itself, or lies anywhere in its
-  range: what a teacher makes of poses that no example comes near is chance, and students that learn it do worse;
+- imagined poses for polynomials in which every joint lies anywhere in its range, or goes beyond it by a third: no gain over
+  blends; only whole blends, or only joints one by one: a fifth more error on an arm, twice the error on `creature`;
+- vertices displaced by polynomials of their own over linear blend skinning or animation space, in clusters with a few
+  modes each, instead of proxy bones that follow polynomials: more error on an arm, and on a body unsteady;
+- vertices that lie in a row made to share their proxy bones, so that they are written together: slower, for more
+  proxies are visited;
 - terms chosen until nothing is left to gain: on a body twice the error beyond some twenty terms a region;
 - the mean of three corrected models with different numbers of proxy bones: a fifth less error on a body, hardly less on an arm, at
   three times the cost a frame. No single model of the same size came near it.

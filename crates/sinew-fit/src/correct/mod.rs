@@ -119,6 +119,9 @@ pub fn correct(
     if params.closeness == Closeness::Exact {
         tell_left(training, &model, params, &mut report);
     }
+    if let Some(left_out) = report.left_out_corrected.filter(|_| describe::rigid_error(training) > 0.0) {
+        report.found("error on left-out training poses, corrected", percent(training, left_out));
+    }
     tell_errors(training, &model, "corrected", &mut report);
     Ok(Fitted { model, report })
 }
@@ -178,12 +181,15 @@ fn tell_errors(training: &Training, model: &Model, how: &str, report: &mut FitRe
     let rigid = describe::rigid_error(training);
     let Some(left_out) = report.left_out_corrected.filter(|_| rigid > 0.0) else { return };
     let train = squared_error(training, &predict::training_poses(model, training));
-    let percent = |squared: f64| format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt());
-    report.found(&format!("training error, {how}"), percent(train));
-    report.found("error on left-out training poses, corrected", percent(left_out));
     let expected = describe::expected_error(train, left_out);
-    report.found(&format!("expected on unseen poses, {how}"), percent(expected));
+    report.found(&format!("training error, {how}"), percent(training, train));
+    report.found(&format!("expected on unseen poses, {how}"), percent(training, expected));
     report.expected = Some((expected / rigid).sqrt());
+}
+
+/// A squared error as enveloping error, in words.
+fn percent(training: &Training, squared: f64) -> String {
+    format!("{:.2} % EE", 100.0 * (squared / describe::rigid_error(training)).sqrt())
 }
 
 /// Reports what the regressions see and how well they predict.
