@@ -25,6 +25,7 @@ use super::farther::{self, Farther};
 use super::redraw;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
+use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::{thin, weights};
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, FitReport, Training};
@@ -39,6 +40,10 @@ const LEAST_GAIN: f64 = 1e-4;
 
 /// What thinner drawing weights may lose of what the correction gains.
 const THINNED_AWAY: f64 = 0.15;
+
+/// How much of the rigid error a pose may keep that is left out, squared: where more than half of it is not foreseen, clips go
+/// where no blend of the examples does, and a student knows nothing there.
+const FORESEEN: f64 = 0.25;
 
 /// What a student may lose of it in all, on training and imagined poses: more would leave little of the correction.
 const MAY_LOSE: f64 = 0.35;
@@ -98,6 +103,11 @@ pub fn distil(
     let Deformer::RotationalRegression(deformer) = &teacher.deformer else { return Ok(None) };
     if training.bone_count() > MOST_BONES {
         report.found("distilled", format!("no: more than {MOST_BONES} bones"));
+        return Ok(None);
+    }
+    let unforeseen = report.left_out_corrected.is_some_and(|left_out| left_out > FORESEEN * rigid_error(training));
+    if wanted == Distil::Auto && unforeseen {
+        report.found("distilled", "no: a training pose that is left out is hardly foreseen from the others");
         return Ok(None);
     }
     let course = Course { training, teacher, gain: (gained.before - gained.after).max(0.0) };
