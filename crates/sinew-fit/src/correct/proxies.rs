@@ -380,8 +380,8 @@ mod tests {
     use crate::{Method, Quiet};
     use sinew_examples::datasets;
 
-    #[test]
-    fn what_changes_draw_is_what_a_residual_of_just_that_asks_for() {
+    /// The arm's proxies, and some changes of them.
+    fn changed() -> (Training, Proxies, Vec<DVec3>) {
         let examples = (datasets::by_name("arm").unwrap().make)();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let model = crate::fit(&training, &Method::by_name("rr").unwrap(), &Quiet).unwrap().model;
@@ -389,7 +389,13 @@ mod tests {
         let proxies = Proxies::new(&training, &model, &d.skin, d.proxy_count());
         let mut rng = sinew_examples::Rng::new(5);
         let mut random = || DVec3::from_array(std::array::from_fn(|_| rng.range(-1.0, 1.0)));
-        let changes: Vec<DVec3> = (0..4 * d.proxy_count()).map(|_| random()).collect();
+        let changes = (0..4 * d.proxy_count()).map(|_| random()).collect();
+        (training, proxies, changes)
+    }
+
+    #[test]
+    fn what_changes_draw_is_what_a_residual_of_just_that_asks_for() {
+        let (training, proxies, changes) = changed();
         let moved = |v: usize| -> DVec3 {
             let by = |&(p, w): &(usize, f64)| -> DVec3 {
                 let h = homogeneous(training.rest[v] - proxies.centres[p]);
@@ -402,22 +408,15 @@ mod tests {
         let drawn = proxies.spreading(&training).drawn(&changes);
         let size = asked.iter().map(|x| x.length()).fold(0.0, f64::max);
         for (a, b) in asked.iter().zip(&drawn) {
-            // 1e-12: the same sums over vertices in another order.
-            assert!(a.distance(*b) < 1e-12 * size.max(1.0) * 10.0, "{a} and {b}");
+            // 1e-11: the same sums over thousands of vertices in another order.
+            assert!(a.distance(*b) < 1e-11 * size, "{a} and {b}");
         }
     }
 
     #[test]
     fn measured_changes_come_back_about_their_centres() {
-        let examples = (datasets::by_name("arm").unwrap().make)();
-        let training = Training::new(&examples, &examples.split().train).unwrap();
-        let model = crate::fit(&training, &Method::by_name("rr").unwrap(), &Quiet).unwrap().model;
-        let Deformer::RotationalRegression(d) = &model.deformer else { panic!("a regression") };
-        let proxies = Proxies::new(&training, &model, &d.skin, d.proxy_count());
+        let (training, proxies, changes) = changed();
         let turns: Vec<DMat3> = training.transforms[2].iter().map(|t| nearest_rotation(t.matrix3)).collect();
-        let mut rng = sinew_examples::Rng::new(6);
-        let mut random = || DVec3::from_array(std::array::from_fn(|_| rng.range(-1.0, 1.0)));
-        let changes: Vec<DVec3> = (0..4 * d.proxy_count()).map(|_| random()).collect();
         for (p, measured) in proxies.measured(&changes, &turns).iter().enumerate() {
             let back = proxies.about_centre(p, measured);
             for k in 0..4 {

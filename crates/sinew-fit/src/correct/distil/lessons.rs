@@ -15,7 +15,7 @@ use super::pursuit::{self, Step};
 use super::terms::{self, Direction, Monomial};
 use crate::correct::corrected::Corrected;
 use crate::correct::poses::PoseTable;
-use crate::correct::proxies::Proxies;
+use crate::correct::proxies::{Proxies, Spreading};
 use crate::correct::regions;
 use crate::geometry::JointRotations;
 use crate::{Training, predict};
@@ -69,6 +69,7 @@ struct Part<'a> {
 /// What the residuals of a model ask of its proxies.
 struct Asked {
     proxies: Proxies,
+    spreading: Spreading,
     /// Of all poses and the rest pose, (N + 1)(4P).
     pulls: Vec<Vec<DVec3>>,
 }
@@ -102,8 +103,7 @@ impl<'a> Lessons<'a> {
     /// The terms that earn their place, and the student that they make of `model`.
     pub fn choose(&self, model: Model) -> (Chosen, Corrected) {
         let asked = self.asked(&model, None);
-        let spreading = asked.proxies.spreading(self.seen);
-        let changes = self.changes(&asked.proxies, &asked.pulls, |pulls| spreading.changes(pulls));
+        let changes = self.changes(&asked);
         let of_region = |(bone, members): &(usize, Vec<u32>)| {
             let members: Vec<usize> = members.iter().map(|&p| p as usize).collect();
             let candidates = terms::candidates(&self.directions, &self.near[*bone]);
@@ -136,17 +136,13 @@ impl<'a> Lessons<'a> {
         let truth = self.seen.vertices.par_iter().chain([&self.seen.rest]);
         let pulls = truth.zip(&predicted).map(|(truth, predicted)| proxies.pulls(&self.seen.rest, truth, predicted));
         let pulls = pulls.collect();
-        Asked { proxies, pulls }
+        Asked { spreading: proxies.spreading(self.seen), proxies, pulls }
     }
 
     /// The measured changes of every pose, (N + 1)(P).
-    fn changes(
-        &self,
-        proxies: &Proxies,
-        pulls: &[Vec<DVec3>],
-        spread: impl Fn(&[DVec3]) -> Vec<DVec3> + Sync,
-    ) -> Vec<Vec<[f64; 12]>> {
-        pulls.par_iter().zip(&self.turns).map(|(pulls, turns)| proxies.measured(&spread(pulls), turns)).collect()
+    fn changes(&self, Asked { proxies, spreading, pulls }: &Asked) -> Vec<Vec<[f64; 12]>> {
+        let pose = |(pulls, turns): (&Vec<DVec3>, &Vec<DMat3>)| proxies.measured(&spreading.changes(pulls), turns);
+        pulls.par_iter().zip(&self.turns).map(pose).collect()
     }
 
     /// A region's changes, a pose a row, each as much longer as it counts.
@@ -165,8 +161,8 @@ impl<'a> Lessons<'a> {
         values
     }
 
-    fn fitted(&self, model: Model, Asked { proxies, mut pulls }: Asked, chosen: &Chosen) -> Corrected {
-        let parts: Vec<Part> = regions::by_bone(&proxies.bones, self.seen.bone_count())
+    fn fitted(&self, model: Model, mut asked: Asked, chosen: &Chosen) -> Corrected {
+        let parts: Vec<Part> = regions::by_bone(&asked.proxies.bones, self.seen.bone_count())
             .into_iter()
             .filter_map(|(bone, members)| {
                 // A bone that carried no proxy when terms were chosen has none.
@@ -175,29 +171,27 @@ impl<'a> Lessons<'a> {
                 Some(Part { bone, members, monomials })
             })
             .collect();
-        let spreading = proxies.spreading(self.seen);
         let empty = |part: &Part| DMatrix::zeros(part.monomials.len(), 12 * part.members.len());
         let mut solutions: Vec<DMatrix<f64>> = parts.iter().map(empty).collect();
         for _ in 0..SWEEPS {
-            let changes = self.changes(&proxies, &pulls, |pulls| spreading.changes(pulls));
-            let more = self.solved(&parts, &changes);
-            let moved = self.moved(&proxies, &parts, &more);
-            let drawn: Vec<Vec<DVec3>> = moved.par_iter().map(|moved| spreading.drawn(moved)).collect();
+            let more = self.solved(&parts, &self.changes(&asked));
+            let moved = self.moved(&asked.proxies, &parts, &more);
+            let drawn: Vec<Vec<DVec3>> = moved.par_iter().map(|moved| asked.spreading.drawn(moved)).collect();
             let dot = |a: &[Vec<DVec3>]| -> f64 {
                 let pose = |(a, b): (&Vec<DVec3>, &Vec<DVec3>)| a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum::<f64>();
                 self.weights.iter().zip(moved.iter().zip(a).map(pose)).map(|(weight, sum)| weight * sum).sum()
             };
-            let (along, length) = (dot(&pulls), dot(&drawn));
+            let (along, length) = (dot(&asked.pulls), dot(&drawn));
             if !(length > 0.0 && along > 0.0) {
                 break;
             }
             let step = along / length;
             solutions.iter_mut().zip(&more).for_each(|(solution, more)| *solution += more * step);
-            pulls.par_iter_mut().zip(&drawn).for_each(|(pulls, drawn)| {
+            asked.pulls.par_iter_mut().zip(&drawn).for_each(|(pulls, drawn)| {
                 pulls.iter_mut().zip(drawn).for_each(|(pull, drawn)| *pull -= step * *drawn);
             });
         }
-        Corrected { correction: self.correction(&proxies, &parts, &solutions), model }
+        Corrected { correction: self.correction(&asked.proxies, &parts, &solutions), model }
     }
 
     /// The coefficients of each region's terms, measured, (R): (terms, 12 members).

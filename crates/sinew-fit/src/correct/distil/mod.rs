@@ -41,15 +41,15 @@ const LEAST_GAIN: f64 = 1e-4;
 /// What thinner drawing weights may lose of what the correction gains.
 const THINNED_AWAY: f64 = 0.15;
 
-/// How much of the rigid error a pose may keep that is left out, squared: where more than half of it is not foreseen, clips go
-/// where no blend of the examples does, and a student knows nothing there.
-const FORESEEN: f64 = 0.25;
-
 /// What a student may lose of it in all, on training and imagined poses: more would leave little of the correction.
 const MAY_LOSE: f64 = 0.35;
 
 /// By how much more of it a student may lose on the training poses to be taught by poses blended joint by joint.
 const WIDER: f64 = 0.05;
+
+/// How much of the rigid error a pose may keep that is left out, squared: where more than half of it is not foreseen, clips go
+/// where no blend of the examples does, and a student knows nothing there.
+const FORESEEN: f64 = 0.25;
 
 /// Turns of drawing weights and terms; the error has settled by then.
 const TURNS: usize = 2;
@@ -114,12 +114,12 @@ pub fn distil(
     let first = following(teacher, deformer);
     let joints = JointRotations::new(training);
     // Blends joint by joint cover more, if that can be learned.
-    let begin = |blend: Blend| -> Result<(Training, Corrected), FitError> {
+    let begin = |blend: Blend| {
         let seen = imagined::beside(training, &joints, teacher, blend);
         let (_, student) = course.lessons(&seen, &joints).choose(first.clone());
-        Ok((seen, student))
+        (seen, student)
     };
-    let (wide, narrow) = (begin(Blend::Joints)?, begin(Blend::Poses)?);
+    let (wide, narrow) = (begin(Blend::Joints), begin(Blend::Poses));
     let learned = wide.1.error(training)? <= narrow.1.error(training)? + WIDER * course.gain;
     let (seen, beginner) = if learned { wide } else { narrow };
 
