@@ -137,6 +137,7 @@ pub fn rotational_regression(character: &Character, proxies: usize) -> Rotationa
             ],
         },
         skin,
+        points: Vec::new(),
     }
 }
 

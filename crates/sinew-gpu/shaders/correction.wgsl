@@ -1,4 +1,4 @@
-// Pass 4, run between skinning and normals: displacements interpolated over poses, added to the posed vertices.
+// Pass 4, of models that correct vertices: displacements interpolated over poses, added to the posed vertices.
 //
 //   v += Σ_parts Q_bone Σ_k a_k B_k
 //

@@ -1,4 +1,4 @@
-// Pass 3: normals from the posed triangles around each vertex (the one-ring), each weighted by its area.
+// Pass 5: normals from the posed triangles around each vertex (the one-ring), each weighted by its area.
 //
 //   n ∝ Σ (b − v) × (c − v)   over the triangles (v, b, c) at v
 //

@@ -5,8 +5,10 @@
 //!    otherwise the processor does it, which takes microseconds);
 //! 1. `proxies`: proxy bones from key gradients and bones, `t = c₁ d + c₂ q` (rotational regression only);
 //! 2. `skin`: every vertex from the palette, into a buffer that later passes reuse;
-//! 3. `correction`: displacements interpolated over poses (models that have one);
-//! 4. `normals`: from the posed triangles.
+//! 3. `carry`: vertices carried on from the nearest pose within the trained ranges (rotational regression that draws from
+//!    points, in frames with a pose beyond them);
+//! 4. `correction`: displacements interpolated over poses (models that have one);
+//! 5. `normals`: from the posed triangles.
 //!
 //! A frame uploads d(q) and q, or q alone, a few hundred numbers an instance; many instances run in one dispatch. The shaders stand
 //! alone ([`shaders`]); every pass needs three storage buffers, so that OpenGL ES 3.1 runs them too.
@@ -40,6 +42,8 @@ pub mod shaders {
     pub const PROXIES: &str = include_str!("../shaders/proxies.wgsl");
     /// A palette to posed vertices.
     pub const SKIN: &str = include_str!("../shaders/skin.wgsl");
+    /// Posed vertices carried on beyond the trained ranges.
+    pub const CARRY: &str = include_str!("../shaders/carry.wgsl");
     /// Displacements added to posed vertices.
     pub const CORRECTION: &str = include_str!("../shaders/correction.wgsl");
     /// Posed vertices to normals.

@@ -1,7 +1,7 @@
 //! A model on the GPU: its data uploaded once, a few hundred numbers a frame, vertices and normals in buffers.
 
 use glam::Affine3A;
-use sinew_runtime::{Deformer, Evaluator, Inputs, Model};
+use sinew_runtime::{Character, Deformer, Evaluator, Inputs, Model};
 
 use crate::pass::Pass;
 use crate::{Gpu, GpuError, shaders, tables};
@@ -32,7 +32,12 @@ pub struct GpuSkin<'model> {
     instances: usize,
     /// Whether the GPU predicts d(q).
     predict: bool,
+    /// Up to the vertices of poses within the trained ranges.
     passes: Vec<Pass>,
+    /// From there on beyond them.
+    carry: Option<Carry>,
+    /// What follows from the vertices' places.
+    last_passes: Vec<Pass>,
     /// What the frame uploads: the pose for pass `proxies`, or the palette itself.
     pose: wgpu::Buffer,
     /// What pass `correction` uploads.
@@ -42,7 +47,30 @@ pub struct GpuSkin<'model> {
     /// Reused from frame to frame.
     upload: Vec<[f32; 4]>,
     gradients: Vec<[f32; 4]>,
+    excess_upload: Vec<[f32; 4]>,
     correction_upload: Vec<f32>,
+}
+
+/// Pass `carry` and what it uploads.
+struct Carry {
+    pass: Pass,
+    /// X_b of every instance.
+    excess: wgpu::Buffer,
+}
+
+impl Carry {
+    /// Carries the `positions` of `instances` characters on.
+    fn new(gpu: &Gpu, character: &Character, positions: &wgpu::Buffer, instances: usize) -> Result<Self, GpuError> {
+        let (vertices, bones) = (character.vertex_count(), character.bones.len());
+        let skin = sinew_runtime::smooth_skin(character);
+        let words = gpu.buffer_with("the smoothed skin", &tables::carry(&skin))?;
+        let bytes = 16 * (3 * bones * instances) as u64;
+        let excess = gpu.buffer("the bones beyond the ranges", bytes, wgpu::BufferUsages::COPY_DST)?;
+        let params = [vertices as u32, skin.width as u32, bones as u32, 0];
+        let shader = (shaders::CARRY, "carry");
+        let pass = Pass::new(gpu, shader, &params, [&words, &excess, positions], (vertices, instances))?;
+        Ok(Self { pass, excess })
+    }
 }
 
 impl<'model> GpuSkin<'model> {
@@ -99,6 +127,13 @@ impl<'model> GpuSkin<'model> {
         let params = [vertices as u32, table.width as u32, palette_vectors as u32, 0];
         let threads = (vertices, instances);
         passes.push(Pass::new(gpu, (shaders::SKIN, table.entry), &params, [&words, &palette, &positions], threads)?);
+        let carry = match &model.deformer {
+            Deformer::RotationalRegression(d) if !d.points.is_empty() => {
+                Some(Carry::new(gpu, character, &positions, instances)?)
+            }
+            _ => None,
+        };
+        let mut last_passes = Vec::new();
         let mut correction = None;
         if let Some(c) = model.vertex_correction() {
             let (words, parts) = tables::correction(c, vertices);
@@ -108,27 +143,29 @@ impl<'model> GpuSkin<'model> {
             let bytes = 4 * ((weights + 9 * character.bones.len()) * instances) as u64;
             let inputs = gpu.buffer("the correction's weights", bytes, wgpu::BufferUsages::COPY_DST)?;
             let shader = (shaders::CORRECTION, "correction");
-            passes.push(Pass::new(gpu, shader, &params, [&words, &inputs, &positions], threads)?);
+            last_passes.push(Pass::new(gpu, shader, &params, [&words, &inputs, &positions], threads)?);
             correction = Some(inputs);
         }
         let ring = gpu.buffer_with("the one-rings", &tables::ring(vertices, &character.triangles))?;
         let params = [vertices as u32, 0, 0, 0];
-        passes.push(Pass::new(gpu, (shaders::NORMALS, "normals_of"), &params, [&ring, &positions, &normals], threads)?);
-        let evaluator = Evaluator::new(model);
-        let (upload, correction_upload) = (Vec::new(), Vec::new());
+        let shader = (shaders::NORMALS, "normals_of");
+        last_passes.push(Pass::new(gpu, shader, &params, [&ring, &positions, &normals], threads)?);
         Ok(Self {
-            evaluator,
+            evaluator: Evaluator::new(model),
             model,
             instances,
             predict: options.predict,
             passes,
+            carry,
+            last_passes,
             pose,
             correction,
             positions,
             normals,
-            upload,
+            upload: Vec::new(),
             gradients: Vec::new(),
-            correction_upload,
+            excess_upload: Vec::new(),
+            correction_upload: Vec::new(),
         })
     }
 
@@ -140,7 +177,9 @@ impl<'model> GpuSkin<'model> {
         }
         self.upload.clear();
         self.gradients.clear();
+        self.excess_upload.clear();
         self.correction_upload.clear();
+        let mut beyond = false;
         for (instance, pose) in poses.chunks_exact(bones).enumerate() {
             let inputs = if self.predict { self.evaluator.pose_only(pose) } else { self.evaluator.inputs(pose) };
             let first = self.upload.len();
@@ -153,6 +192,10 @@ impl<'model> GpuSkin<'model> {
                 gpu.queue.write_buffer(&self.pose, 16 * place as u64, bytemuck::cast_slice(&self.gradients));
                 self.gradients.clear();
             }
+            if self.carry.is_some() {
+                beyond |= !inputs.excess.is_empty();
+                push_excess(&inputs, &mut self.excess_upload);
+            }
             if self.correction.is_some() {
                 push_correction(&inputs, &mut self.correction_upload);
             }
@@ -160,11 +203,15 @@ impl<'model> GpuSkin<'model> {
         // Gradients of all instances stand behind their poses.
         self.upload.append(&mut self.gradients);
         gpu.queue.write_buffer(&self.pose, 0, bytemuck::cast_slice(&self.upload));
+        let carry = self.carry.as_ref().filter(|_| beyond);
+        if let Some(carry) = carry {
+            gpu.queue.write_buffer(&carry.excess, 0, bytemuck::cast_slice(&self.excess_upload));
+        }
         if let Some(buffer) = &self.correction {
             gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&self.correction_upload));
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        for pass in &self.passes {
+        for pass in self.passes.iter().chain(carry.map(|carry| &carry.pass)).chain(&self.last_passes) {
             pass.encode(&mut encoder);
         }
         gpu.queue.submit([encoder.finish()]);
@@ -244,6 +291,15 @@ fn push_pose(model: &Model, inputs: &Inputs, upload: &mut Vec<[f32; 4]>) {
         }
         _ => inputs.world.iter().for_each(|&t| push_rows(t, upload)),
     }
+}
+
+/// One instance of what pass `carry` reads.
+fn push_excess(inputs: &Inputs, upload: &mut Vec<[f32; 4]>) {
+    if inputs.excess.is_empty() {
+        let still = tables::rows(Affine3A::IDENTITY);
+        inputs.world.iter().for_each(|_| upload.extend(still));
+    }
+    inputs.excess.iter().for_each(|&x| upload.extend(tables::rows(x)));
 }
 
 /// One instance of what pass `correction` reads.

@@ -21,7 +21,16 @@ pub(crate) fn skin(model: &Model) -> Result<SkinTable, GpuError> {
     let table = match &model.deformer {
         Deformer::LinearBlend(_) => linear_blend(&character.skin, character),
         Deformer::HalfWay(d) => linear_blend(&d.skin, character),
-        Deformer::RotationalRegression(d) => linear_blend(&d.skin, character),
+        Deformer::RotationalRegression(d) => {
+            let width = d.skin.width;
+            let mut words = Vec::new();
+            for pairs in d.world_points(character) {
+                let filled = || pairs.iter().copied().chain(std::iter::repeat((0, [0.0; 4]))).take(width);
+                words.extend(filled().map(|(entry, _)| entry as u32));
+                words.extend(filled().flat_map(|(_, h)| h).map(f32::to_bits));
+            }
+            SkinTable { entry: "points", words, width }
+        }
         Deformer::AnimationSpace(d) => {
             let mut words = Vec::new();
             for (joints, points) in d.joints.chunks_exact(d.width).zip(d.coordinates.chunks_exact(d.width)) {
@@ -68,6 +77,16 @@ fn dual(skin: &Skin, character: &Character) -> SkinTable {
         words.extend(weights.iter().chain(&rest).map(|x| x.to_bits()));
     }
     SkinTable { entry: "dual", words, width: skin.width }
+}
+
+/// What pass `carry` reads: joints and weights of `skin`, vertex by vertex.
+pub(crate) fn carry(skin: &Skin) -> Vec<u32> {
+    let rows = skin.joints.chunks_exact(skin.width).zip(skin.weights.chunks_exact(skin.width));
+    let words = |(joints, weights): (&[u16], &[f32])| {
+        let joints = joints.iter().map(|&joint| u32::from(joint));
+        joints.chain(weights.iter().map(|w| w.to_bits())).collect::<Vec<u32>>()
+    };
+    rows.flat_map(words).collect()
 }
 
 /// What pass `proxies` reads: parameters and blocks. `gradients` is where d stands in the pose.

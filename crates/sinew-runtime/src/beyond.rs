@@ -30,7 +30,7 @@ pub const ROUNDING: f32 = 1e-3;
 #[derive(Debug, Clone)]
 pub(crate) struct Beyond {
     /// The bones with a parent, parents before their children, each with its parent.
-    order: Vec<(usize, usize)>,
+    pub order: Vec<(usize, usize)>,
     ranges: JointRanges,
     /// ω, a row a predictor: bones and their shares, which sum to one, (P).
     carriers: Vec<Vec<(usize, f32)>>,
@@ -57,7 +57,7 @@ impl Beyond {
     }
 
     /// Sets `posed`'s `beyond`, `held` and `excess`.
-    fn hold_joints(&self, posed: &mut PosedSkeleton) {
+    pub fn hold_joints(&self, posed: &mut PosedSkeleton) {
         let PosedSkeleton { relative, held, excess, beyond, .. } = posed;
         *beyond = false;
         for (held, relative) in held.iter_mut().zip(&*relative) {

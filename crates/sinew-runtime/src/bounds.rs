@@ -12,9 +12,17 @@
 //!
 //! A correction of proxy bones is in their transforms already. One of vertices adds `Q_b Σ_k a_k B_kv`, and over a block B_k
 //! lies in a box too.
+//!
+//! A model with points draws a held pose beyond its trained ranges and carries the vertices on, `v = Σ_b w_b X_b v′` (see
+//! `carry`). With v′ in its box, and so `X_b v′` in one with upper ends u_b, and w_b from `least_b` to `most_b`, for any μ
+//!
+//!   v ≤ μ + Σ_b max(most_b (u_b − μ), least_b (u_b − μ)),
+//!
+//! because the w_b sum to one. The μ that says most is one of the u_b.
 
 use glam::{Affine3A, Mat3A, Vec3, Vec3A};
 
+use crate::carry::smooth_skin;
 use crate::correction::VertexCorrection;
 use crate::{Deformer, Model, ModelError, Skin};
 
@@ -96,6 +104,17 @@ pub struct Displacement {
     pub halves: Vec<Vec3>,
 }
 
+/// How much of a block a bone carries on from a held pose: its weight there over the block's vertices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// The bone.
+    pub bone: usize,
+    /// Its smallest weight.
+    pub least: f32,
+    /// Its largest weight.
+    pub most: f32,
+}
+
 /// Vertices that are bounded together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
@@ -107,6 +126,8 @@ pub struct Block {
     pub terms: Vec<Term>,
     /// What a correction of vertices adds; nothing without one.
     pub displacements: Vec<Displacement>,
+    /// The bones that carry the block on beyond the trained ranges, ascending; none if the model draws no points.
+    pub shares: Vec<Share>,
 }
 
 /// The blocks of a model. Every vertex is in exactly one.
@@ -138,6 +159,10 @@ impl Bounds {
         if let Some(correction) = model.vertex_correction() {
             blocks.iter_mut().for_each(|block| block.displacements = displacements(block, correction));
         }
+        if matches!(&model.deformer, Deformer::RotationalRegression(d) if !d.points.is_empty()) {
+            let skin = smooth_skin(&model.character);
+            blocks.iter_mut().for_each(|block| block.shares = shares(block, &skin));
+        }
         Ok(Self { blocks })
     }
 
@@ -146,6 +171,13 @@ impl Bounds {
     pub fn pose(&self, palette: &[Affine3A], out: &mut Vec<Aabb>) {
         out.clear();
         out.extend(self.blocks.iter().map(|block| block.pose(palette)));
+    }
+
+    /// Carries each box on from the held pose, as the vertices in it are; `excess` is X_b of every bone in the world, (J).
+    pub(crate) fn carry(&self, excess: &[Affine3A], boxes: &mut [Aabb]) {
+        for (block, bound) in self.blocks.iter().zip(boxes) {
+            *bound = block.carried(excess, *bound);
+        }
     }
 
     /// Adds what a correction of vertices may add to each box: `weights` are the component weights of each region, `turns`
@@ -189,7 +221,8 @@ impl Block {
         let term = |&joint: &usize| {
             let (mut low, mut high) = ([f32::INFINITY; 4], [f32::NEG_INFINITY; 4]);
             for &v in &vertices {
-                let own = rows[v as usize].iter().find(|pair| pair.0 == joint).map_or([0.0; 4], |pair| pair.1);
+                let pairs = rows[v as usize].iter().filter(|pair| pair.0 == joint);
+                let own = pairs.fold([0.0; 4], |sum, pair| std::array::from_fn(|k| sum[k] + pair.1[k]));
                 let x = Vec3::new(own[0], own[1], own[2]) - pivot * own[3];
                 for (k, value) in [x.x, x.y, x.z, own[3]].into_iter().enumerate() {
                     low[k] = low[k].min(value);
@@ -206,7 +239,8 @@ impl Block {
                 half_weight: half(3),
             }
         };
-        Self { terms: joints.iter().map(term).collect(), vertices, pivot, displacements: Vec::new() }
+        let terms = joints.iter().map(term).collect();
+        Self { terms, vertices, pivot, displacements: Vec::new(), shares: Vec::new() }
     }
 
     /// The block's box in a pose.
@@ -229,6 +263,55 @@ impl Block {
         half += SLACK * (size + half);
         Aabb { low: (centre - half).into(), high: (centre + half).into() }
     }
+
+    /// The box of what was in `held` in the held pose, carried on by the transforms `excess`, (J).
+    fn carried(&self, excess: &[Affine3A], held: Aabb) -> Aabb {
+        let (middle, side) = (Vec3A::from(held.low + held.high) / 2.0, Vec3A::from(held.high - held.low) / 2.0);
+        let image = |share: &Share| {
+            let x = &excess[share.bone];
+            let (centre, half) = (x.transform_point3a(middle), absolute(x.matrix3) * side);
+            (centre - half, centre + half)
+        };
+        let (mut low, mut high) = (Vec3A::NEG_INFINITY, Vec3A::INFINITY);
+        let (mut size, mut negative) = (Vec3A::ZERO, Vec3A::ZERO);
+        for share in &self.shares {
+            let at = image(share);
+            let (mut lowest, mut highest) = at;
+            for other in &self.shares {
+                let (below, above) = image(other);
+                let (below, above) = (below - at.0, above - at.1);
+                lowest += (other.least * below).min(other.most * below);
+                highest += (other.least * above).max(other.most * above);
+            }
+            (low, high) = (low.max(lowest), high.min(highest));
+            // A negative weight takes the box's other end.
+            negative += (-share.least).max(0.0) * (at.1 - at.0);
+            // What the skin adds up for this bone, so that its rounding is covered too.
+            let x = &excess[share.bone];
+            size = size.max(absolute(x.matrix3) * (middle.abs() + side) + x.translation.abs());
+        }
+        if self.shares.is_empty() {
+            return held;
+        }
+        let widen = negative + SLACK * size;
+        Aabb { low: (low - widen).into(), high: (high + widen).into() }
+    }
+}
+
+/// The range of every bone's weight over the block's vertices.
+fn shares(block: &Block, skin: &Skin) -> Vec<Share> {
+    let mut bones: Vec<usize> =
+        block.vertices.iter().flat_map(|&v| skin.vertex(v as usize).map(|pair| pair.0)).collect();
+    bones.sort_unstable();
+    bones.dedup();
+    let share = |bone: usize| {
+        let own = |v: u32| skin.vertex(v as usize).filter(|pair| pair.0 == bone).map(|pair| pair.1).sum::<f32>();
+        let weights = block.vertices.iter().map(|&v| own(v));
+        let (least, most) =
+            weights.fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), w| (least.min(w), most.max(w)));
+        Share { bone, least, most }
+    };
+    bones.into_iter().map(share).collect()
 }
 
 /// The boxes of the correction's components over the block's vertices; a vertex that a part does not move counts as nil.
@@ -268,7 +351,7 @@ fn rows(model: &Model) -> Result<Vec<Row>, ModelError> {
     match &model.deformer {
         Deformer::LinearBlend(_) => Ok(of_skin(&model.character.skin)),
         Deformer::AnimationSpace(skin) => Ok((0..skin.vertex_count()).map(|v| skin.vertex(v).collect()).collect()),
-        Deformer::RotationalRegression(regression) => Ok(of_skin(&regression.skin)),
+        Deformer::RotationalRegression(regression) => Ok(regression.world_points(&model.character)),
         other => Err(ModelError::NoBounds { kind: other.kind() }),
     }
 }

@@ -6,6 +6,7 @@ use glam::Affine3A;
 
 use crate::beyond::Beyond;
 use crate::bounds::{Aabb, Bounds};
+use crate::carry::{Carried, Carry};
 use crate::correction::{CorrectionScratch, VertexCorrection};
 use crate::deform::Scratch;
 use crate::kernel::blend::{self, BlendSkin};
@@ -52,6 +53,9 @@ pub struct Evaluator<'model> {
     regression: Option<Arc<Regression>>,
     /// What holds poses within rotational regression's trained ranges.
     beyond: Option<Arc<Beyond>>,
+    /// The same if vertices are drawn from points, and the held pose.
+    carry: Option<Arc<Carry>>,
+    pub(crate) carried: Carried,
     normals: Option<Normals>,
     pub(crate) posed: PosedSkeleton,
     pub(crate) scratch: Scratch,
@@ -99,9 +103,10 @@ impl<'model> Evaluator<'model> {
             }
             _ => None,
         };
-        let beyond = match &model.deformer {
-            Deformer::RotationalRegression(d) => Some(Arc::new(Beyond::new(model, d))),
-            _ => None,
+        let (beyond, carry) = match &model.deformer {
+            Deformer::RotationalRegression(d) if d.points.is_empty() => (Some(Arc::new(Beyond::new(model, d))), None),
+            Deformer::RotationalRegression(d) => (None, Some(Arc::new(Carry::new(model, d)))),
+            _ => (None, None),
         };
         let normals = options.normals.then(|| Normals::new(model));
         Self {
@@ -109,6 +114,8 @@ impl<'model> Evaluator<'model> {
             options,
             regression,
             beyond,
+            carry,
+            carried: Carried::default(),
             normals,
             posed: PosedSkeleton::new(character),
             scratch,
@@ -168,7 +175,13 @@ impl<'model> Evaluator<'model> {
         };
         let (frame, rest_frame) = (self.posed.frame.matrix3, self.posed.rest_frame.matrix3);
         let world = &self.matrices[d.proxy_count()..];
-        joints.outside(ranges, |b| nearest_rotation(frame.transpose() * Affine3A::from(&world[b]).matrix3 * rest_frame))
+        joints.outside(ranges, |b| {
+            let mut turn = Affine3A::from(&world[b]).matrix3;
+            if self.carried.beyond {
+                turn = self.carried.excess[b].matrix3 * turn;
+            }
+            nearest_rotation(frame.transpose() * turn * rest_frame)
+        })
     }
 
     /// The palette of the last pose, if the method draws vertices by proxy bones: transforms from the rest mesh to the
@@ -178,7 +191,11 @@ impl<'model> Evaluator<'model> {
         let proxies = matches!(self.model.deformer, Deformer::RotationalRegression(_));
         let count = if proxies { self.matrices.len() } else { 0 };
         let to_centre = Affine3A::from_translation((-self.posed.rest_frame.translation).into());
-        self.matrices[..count].iter().map(move |matrix| Affine3A::from(matrix) * to_centre)
+        let carry = self.carry.as_ref().filter(|_| self.carried.beyond);
+        self.matrices[..count].iter().enumerate().map(move |(i, matrix)| {
+            let entry = Affine3A::from(matrix) * to_centre;
+            carry.map_or(entry, |carry| carry.entry(&self.carried, i) * entry)
+        })
     }
 
     /// A box around every block of `bounds` in a pose, in O(blocks): no vertex is looked at. `bounds` must be of this
@@ -191,6 +208,9 @@ impl<'model> Evaluator<'model> {
             Deformer::RotationalRegression(_) => {
                 self.set_plain_palette();
                 bounds.pose(&self.scratch.palette, boxes);
+                if self.carried.beyond {
+                    bounds.carry(&self.carried.excess, boxes);
+                }
             }
             _ => bounds.pose(&self.posed.world, boxes),
         }
@@ -235,11 +255,14 @@ impl<'model> Evaluator<'model> {
         let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
         if matches!(prepared.turning, Turning::Weights(..)) {
             self.positions(pose, positions);
-            // Animation space has them for its positions already.
-            if !matches!(self.model.deformer, Deformer::AnimationSpace(_)) {
+            // These have them for their positions already.
+            if !matches!(self.model.deformer, Deformer::AnimationSpace(_) | Deformer::RotationalRegression(_)) {
                 self.posed.world_palette(pose, &mut self.matrices);
             }
             self.run_normals(positions, normals);
+            if let Some(carry) = self.carry.as_ref().filter(|_| self.carried.beyond) {
+                carry.normals(&self.model.character, &self.carried, normals);
+            }
         } else {
             assert_eq!(positions.len(), self.model.character.vertex_count(), "one position a vertex");
             self.prepare(pose);
@@ -292,6 +315,15 @@ impl<'model> Evaluator<'model> {
                 Some(regression) => {
                     posed.centred_palette(pose, &mut matrices[d.proxy_count()..]);
                     d.fast_palette(regression, options.instructions, posed, scratch, matrices);
+                    let Some(carry) = &self.carry else { return };
+                    self.carried.beyond = scratch.regression.beyond;
+                    if self.carried.beyond {
+                        carry.hold(pose, posed, &mut self.carried);
+                    }
+                    if self.carried.beyond {
+                        posed.centred_palette(&self.carried.held, &mut matrices[d.proxy_count()..]);
+                        d.fast_palette(regression, options.instructions, posed, scratch, matrices);
+                    }
                 }
                 None => self.set_plain_palette(),
             },
@@ -302,6 +334,9 @@ impl<'model> Evaluator<'model> {
 
     /// Takes a pose, held within the trained ranges if the model has some to keep.
     pub(crate) fn set_posed(&mut self, pose: &[Affine3A]) {
+        if let Some(carry) = &self.carry {
+            return carry.hold(pose, &mut self.posed, &mut self.carried);
+        }
         self.posed.set(pose);
         if let Some(beyond) = &self.beyond {
             beyond.hold(&mut self.posed, &mut self.scratch.carries);
@@ -353,8 +388,11 @@ impl<'model> Evaluator<'model> {
         plan.run(options.instructions, &palette, 0..plan.blocks(), Scatter(positions));
     }
 
-    /// Adds the correction, if there is one.
+    /// Adds the correction, if there is one, and carries on what was held.
     fn correct(&mut self, positions: &mut [[f32; 3]]) {
+        if let Some(carry) = self.carry.as_ref().filter(|_| self.carried.beyond) {
+            carry.positions(self.options.instructions, &self.carried, positions);
+        }
         if let Some(correction) = &self.model.correction {
             let scratch = &mut self.correction_scratch;
             correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);
@@ -391,6 +429,9 @@ impl Normals {
         let mut rest = vec![[0.0; 3]; character.vertex_count()];
         ring.normals(&character.triangles, &character.rest_positions, &mut rest);
         let turning = match (&model.deformer, model.deformer.palette_skin(character)) {
+            (Deformer::RotationalRegression(d), _) if !d.points.is_empty() => {
+                Turning::weights(TurningSkin::new(&rest, |v| d.skin.vertex(v)))
+            }
             (deformer, Some(skin)) => {
                 let centred = matches!(deformer, Deformer::RotationalRegression(_)).then(|| centred_rest(character));
                 let positions = centred.as_ref().unwrap_or(&character.rest_positions);

@@ -6,7 +6,8 @@ use crate::deform::to_dual;
 use crate::posed::{nearest_rotation, rigid_part};
 use crate::{Deformer, Evaluator};
 
-/// A pose as the last stages of the methods read it. Everything borrows from the evaluator.
+/// A pose as the last stages of the methods read it: with [`Self::excess`] the pose held within the trained ranges.
+/// Everything borrows from the evaluator.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// From the root's frame to the world, F.
@@ -23,6 +24,10 @@ pub struct Inputs<'a> {
     pub palette: &'a [Affine3A],
     /// What a correction adds to the proxy bones' transforms in the root's frame, (P) or empty.
     pub proxy_deltas: &'a [Affine3A],
+    /// What carries vertices on from the held pose, X_b in the world, (J): `v = Σ_b w_b X_b v′`, v′ being the vertex drawn
+    /// in the held pose and w the weights of [`smooth_skin`](crate::smooth_skin). Empty within the trained ranges, and for
+    /// models that hold no whole pose.
+    pub excess: &'a [Affine3A],
     /// Component weights of a vertex correction, region after region; empty without one.
     pub component_weights: &'a [f32],
 }
@@ -48,7 +53,7 @@ impl Evaluator<'_> {
     }
 
     /// The same without key gradients, for those who predict them elsewhere. With them all the same if the pose is beyond
-    /// the trained ranges: what is to be done there is done here.
+    /// the trained ranges and not held as a whole: what is to be done there is done here.
     pub fn pose_only(&mut self, pose: &[Affine3A]) -> Inputs<'_> {
         self.set_inputs(pose);
         if self.posed.beyond { self.with_gradients() } else { self.borrowed(false) }
@@ -68,7 +73,11 @@ impl Evaluator<'_> {
         match &model.deformer {
             Deformer::HalfWay(d) => d.pose_palette(&model.character, posed, scratch),
             // What tells whether a pose is within the trained ranges reads them.
-            Deformer::RotationalRegression(_) => self.set_bones(pose),
+            Deformer::RotationalRegression(_) => {
+                let held = std::mem::take(&mut self.carried.held);
+                self.set_bones(if self.carried.beyond { &held } else { pose });
+                self.carried.held = held;
+            }
             _ => {}
         }
     }
@@ -87,6 +96,7 @@ impl Evaluator<'_> {
             gradients: if gradients { &self.scratch.gradients } else { &[] },
             palette: if half_way { &self.scratch.palette } else { &[] },
             proxy_deltas: &self.scratch.proxy_deltas,
+            excess: if self.carried.beyond { &self.carried.excess } else { &[] },
             component_weights,
         }
     }

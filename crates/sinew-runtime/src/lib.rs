@@ -18,6 +18,7 @@
 
 mod beyond;
 pub mod bounds;
+mod carry;
 mod character;
 pub mod correction;
 pub mod deform;
@@ -36,6 +37,7 @@ mod posed;
 mod threads;
 
 pub use beyond::ROUNDING as RANGE_ROUNDING;
+pub use carry::smooth_skin;
 pub use character::{Bone, Character, Polygons, Skin};
 pub use correction::Correction;
 pub use deform::Deformer;
@@ -46,7 +48,7 @@ pub use file::FORMAT_VERSION;
 pub use glam;
 pub use inputs::Inputs;
 pub use joint_rotations::{JointRanges, JointRotations};
-pub use kernel::blocks::registers;
+pub use kernel::blocks::{LANES as REGISTER, Writing, registers, skinning_cycles};
 pub use kernel::lanes::Instructions;
 pub use model::{Metadata, Model};
 pub use polynomials::Polynomials;

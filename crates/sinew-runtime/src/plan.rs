@@ -48,7 +48,10 @@ impl Plan {
         match &model.deformer {
             Deformer::LinearBlend(_) => Self::Points(linear_blend(&character.skin, &character.rest_positions)),
             Deformer::HalfWay(d) => Self::Points(linear_blend(&d.skin, &character.rest_positions)),
-            Deformer::RotationalRegression(d) => Self::Points(linear_blend(&d.skin, &centred_rest(character))),
+            Deformer::RotationalRegression(d) => {
+                let rest = centred_rest(character);
+                Self::Points(PointSkin::new(rest.len(), |v| d.vertex(v, rest[v]), &[]))
+            }
             Deformer::AnimationSpace(d) => Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &[])),
             Deformer::MultiWeight(d) => Self::Entries(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &d.constants)),
             Deformer::DualQuaternion(_) => {

@@ -150,6 +150,7 @@ fn rotational_regression(numbers: &mut Numbers, character: &Character, proxies: 
             blocks: values(2 * proxies * 16).as_chunks::<4>().0.as_chunks::<4>().0.to_vec(),
         },
         skin,
+        points: Vec::new(),
     }
 }
 

@@ -80,6 +80,17 @@ impl ProxyCorrection {
         self.regions[r].mixing.len() / self.drivers.inputs(r).max(1)
     }
 
+    /// The change of member `i` of region `r` for its input `k`, mixing and components multiplied.
+    pub(crate) fn mixed_component(&self, r: usize, k: usize, i: usize) -> [f32; 12] {
+        let (region, inputs) = (&self.regions[r], self.drivers.inputs(r));
+        let mut sum = [0.0_f64; 12];
+        let own = region.components.iter().skip(i).step_by(region.proxies.len());
+        for (component, mixing) in own.zip(region.mixing.iter().skip(k).step_by(inputs)) {
+            sum.iter_mut().zip(component).for_each(|(sum, &c)| *sum += f64::from(*mixing) * f64::from(c));
+        }
+        sum.map(|x| x as f32)
+    }
+
     pub(crate) fn flops(&self) -> u64 {
         // Per component and proxy 12 multiply-adds; per proxy a rotation of four columns and an addition.
         let region = |r: &ProxyRegion| 2 * r.mixing.len() + 24 * r.components.len() + 72 * r.proxies.len();

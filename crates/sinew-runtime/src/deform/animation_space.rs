@@ -68,23 +68,11 @@ impl AnimationSpace {
         let joints = self.joints.iter().map(|&j| j as usize);
         check_indices("animation_space.joints", joints, character.bones.len())?;
         check_finite("animation_space.coordinates", self.coordinates.as_flattened())?;
-        for v in 0..character.vertex_count() {
-            let row = &self.coordinates[v * self.width..(v + 1) * self.width];
-            let sum: f32 = row.iter().map(|p| p[3]).sum();
-            let size: f32 = row.iter().map(|p| p[3].abs()).sum();
-            if (sum - 1.0).abs() > WEIGHT_TOLERANCE * size.max(1.0) {
-                return Err(ModelError::Format(format!(
-                    "the homogeneous weights of vertex {v} sum to {sum} instead of 1"
-                )));
-            }
-        }
-        Ok(())
+        self.coordinates.chunks_exact(self.width).enumerate().try_for_each(|(v, points)| check_weights(v, points))
     }
 
-    pub(crate) fn cost(&self, character: &Character) -> Cost {
-        // A 3×4 matrix times a vector, 12 multiply-adds, for every pair; no rest position and no weight to blend by.
-        let pairs = self.coordinates.iter().filter(|p| **p != [0.0; 4]).count() as u64;
-        Cost { flops: 24 * pairs, bytes: character.vertex_count() as u64 * 18 * self.width as u64 }
+    pub(crate) fn cost(&self, _character: &Character) -> Cost {
+        projection_cost(&self.coordinates, self.width)
     }
 
     pub(crate) fn scratch(&self, _character: &Character) -> Scratch {
@@ -117,6 +105,22 @@ impl AnimationSpace {
             coordinates: coordinates.as_chunks().0.to_vec(),
         })
     }
+}
+
+/// Refuses the points of vertex `v` if their weights do not sum to one.
+pub(super) fn check_weights(v: usize, points: &[[f32; 4]]) -> Result<(), ModelError> {
+    let sum: f32 = points.iter().map(|p| p[3]).sum();
+    let size: f32 = points.iter().map(|p| p[3].abs()).sum();
+    if (sum - 1.0).abs() > WEIGHT_TOLERANCE * size.max(1.0) {
+        return Err(ModelError::Format(format!("the homogeneous weights of vertex {v} sum to {sum} instead of 1")));
+    }
+    Ok(())
+}
+
+/// A 3×4 matrix times a vector, 12 multiply-adds, for every pair; no rest position and no weight to blend by.
+pub(super) fn projection_cost(points: &[[f32; 4]], width: usize) -> Cost {
+    let pairs = points.iter().filter(|p| **p != [0.0; 4]).count() as u64;
+    Cost { flops: 24 * pairs, bytes: (points.len() / width.max(1) * 18 * width) as u64 }
 }
 
 /// Animation projection: every vertex the sum of its bones' matrices times their coordinates.

@@ -8,14 +8,19 @@
 
 use glam::{Affine3A, Mat3A, Vec3A};
 
+use super::animation_space::{check_weights, projection_cost};
 use super::linear_blend::{skin_positions, skinning_cost};
 use super::{BlockRows, Cost, GradientPredictors, Scratch};
+use crate::character::check_finite;
 use crate::file::{TensorReader, TensorWriter};
 use crate::joint_rotations::{JointRanges, JointRotations};
 use crate::kernel::Matrix;
 use crate::kernel::lanes::Instructions;
 use crate::kernel::regress::{Regress, Regression};
 use crate::{Character, ModelError, PosedSkeleton, Skin};
+
+/// The tensor of [`RotationalRegression::points`].
+const POINTS: &str = "proxy_skin.points";
 
 /// The reduced model.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +35,9 @@ pub struct RotationalRegression {
     pub c2: BlockRows<4>,
     /// Weights over the combined palette: joints 0..P are proxy bones, P..P + J the skeleton's bones.
     pub skin: Skin,
+    /// What the skin's entries draw each vertex from, (V, K), if that is not the vertex itself: points from the root's rest
+    /// place, times weights that sum to one over a vertex, as in animation space. Otherwise empty.
+    pub points: Vec<[f32; 4]>,
 }
 
 impl RotationalRegression {
@@ -41,17 +49,56 @@ impl RotationalRegression {
         self.predictors.len()
     }
 
+    /// The (palette entry, h) pairs that draw every vertex as `Σ_i T_i h_i`, h in rest world space, (V).
+    #[must_use]
+    pub fn world_points(&self, character: &Character) -> Vec<Vec<(usize, [f32; 4])>> {
+        let origin =
+            if self.points.is_empty() { Vec3A::ZERO } else { character.bones[character.root()].rest.translation };
+        let moved =
+            |(entry, [x, y, z, w]): (usize, [f32; 4])| (entry, (Vec3A::new(x, y, z) + w * origin).extend(w).to_array());
+        let rest = character.rest_positions.iter().enumerate();
+        rest.map(|(v, &rest)| self.vertex(v, rest).map(moved).collect()).collect()
+    }
+
+    /// The (palette entry, h) pairs that draw vertex `v` as `Σ_i T_i h_i`, its rest position `rest` and h counted from the
+    /// same place, the root's rest place.
+    pub fn vertex(&self, v: usize, rest: [f32; 3]) -> impl Iterator<Item = (usize, [f32; 4])> + '_ {
+        let range = v * self.skin.width..(v + 1) * self.skin.width;
+        let blended = move |w: f32| [w * rest[0], w * rest[1], w * rest[2], w];
+        let point = move |k: usize| self.points.get(k).copied().unwrap_or_else(|| blended(self.skin.weights[k]));
+        range.map(move |k| (usize::from(self.skin.joints[k]), point(k))).filter(|(_, h)| *h != [0.0; 4])
+    }
+
     pub(crate) fn check(&self, character: &Character) -> Result<(), ModelError> {
         let (proxies, bones) = (self.proxy_count(), character.bones.len());
         self.ranges.check("ranges", bones)?;
         self.predictors.check("predictors", character)?;
         self.c1.check("c1", proxies, proxies)?;
         self.c2.check("c2", proxies, bones)?;
-        self.skin.check("proxy_skin", character.vertex_count(), proxies + bones)
+        self.skin.check("proxy_skin", character.vertex_count(), proxies + bones)?;
+        self.check_points()
+    }
+
+    fn check_points(&self) -> Result<(), ModelError> {
+        if self.points.is_empty() {
+            return Ok(());
+        }
+        if self.points.len() != self.skin.joints.len() {
+            return Err(ModelError::Shape {
+                name: POINTS.into(),
+                found: format!("{} points", self.points.len()),
+                expected: format!("{}, one an entry of proxy_skin", self.skin.joints.len()),
+            });
+        }
+        check_finite(POINTS, self.points.as_flattened())?;
+        self.points.chunks_exact(self.skin.width).enumerate().try_for_each(|(v, points)| check_weights(v, points))
     }
 
     pub(crate) fn cost(&self, character: &Character) -> Cost {
-        let skinning = skinning_cost(&self.skin);
+        let skinning = match self.points.is_empty() {
+            true => skinning_cost(&self.skin),
+            false => projection_cost(&self.points, self.skin.width),
+        };
         let predictors = self.predictors.cost();
         // Blocks of 4×3 and 4×4 times columns of three numbers; joint rotations, about 200 a bone; two affine products
         // (126) a proxy to come back to the world.
@@ -83,7 +130,17 @@ impl RotationalRegression {
         out: &mut [[f32; 3]],
     ) {
         self.pose_palette(posed, scratch);
-        skin_positions(&self.skin, &scratch.palette, &character.rest_positions, out);
+        if self.points.is_empty() {
+            return skin_positions(&self.skin, &scratch.palette, &character.rest_positions, out);
+        }
+        let origin = posed.rest_frame.translation;
+        for (v, out) in out.iter_mut().enumerate() {
+            let drawn = |(entry, [x, y, z, w]): (usize, [f32; 4])| {
+                let transform = &scratch.palette[entry];
+                transform.matrix3 * Vec3A::new(x, y, z) + w * transform.transform_point3a(origin)
+            };
+            *out = self.vertex(v, [0.0; 3]).map(drawn).sum::<Vec3A>().to_array();
+        }
     }
 
     /// Fills `scratch.gradients` (P) with the key gradients in the root's frame, d(q).
@@ -152,6 +209,9 @@ impl RotationalRegression {
         self.c1.write("c1", writer);
         self.c2.write("c2", writer);
         writer.skin("proxy_skin", &self.skin);
+        if !self.points.is_empty() {
+            writer.f32(POINTS, &[self.skin.vertex_count(), self.skin.width, 4], self.points.as_flattened());
+        }
     }
 
     pub(crate) fn read(reader: &TensorReader) -> Result<Self, ModelError> {
@@ -160,6 +220,13 @@ impl RotationalRegression {
             predictors: GradientPredictors::read("predictors", reader)?,
             c1: BlockRows::read("c1", reader)?,
             c2: BlockRows::read("c2", reader)?,
+            points: match reader.has(POINTS) {
+                true => {
+                    let width = reader.width(POINTS);
+                    reader.f32(POINTS, &[None, Some(width), Some(4)])?.as_chunks().0.to_vec()
+                }
+                false => Vec::new(),
+            },
             skin: reader.skin("proxy_skin")?,
         })
     }

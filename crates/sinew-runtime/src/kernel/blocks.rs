@@ -17,7 +17,7 @@ use super::lanes::Row;
 use crate::Skin;
 
 /// Vertices a register holds.
-pub(crate) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
 /// What a register of eight vertices costs, in cycles (measured on Zen 3): for each joint, where 12 multiply-adds are all
 /// that it takes …
@@ -45,6 +45,44 @@ pub fn registers(skin: &Skin) -> Vec<Vec<usize>> {
         vertices
     };
     blocks.eights.iter().map(register).collect()
+}
+
+/// About how many cycles posing the vertices of `skin` takes: what its registers visit and how they are written.
+#[must_use]
+pub fn skinning_cycles(skin: &Skin) -> f32 {
+    let blocks = Blocks::<1>::new(skin.vertex_count(), JOINT, |v| skin.vertex(v).map(|(joint, _)| joint));
+    let writing = |eight: &Eight| match eight.lie {
+        Lie::Row => ROW,
+        Lie::Halves => HALVES,
+        Lie::Scattered => SCATTERED,
+    };
+    JOINT * blocks.joints.len() as f32 + blocks.eights.as_flattened().iter().map(writing).sum::<f32>()
+}
+
+/// How eight vertices are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writing {
+    /// All in a row.
+    Row,
+    /// Twice four in a row.
+    Halves,
+    /// One by one.
+    Scattered,
+}
+
+impl Writing {
+    /// Cycles that eight vertices take for each joint that they visit.
+    pub const VISIT: f32 = JOINT;
+
+    /// About how many cycles it takes.
+    #[must_use]
+    pub fn cycles(self) -> f32 {
+        match self {
+            Self::Row => ROW,
+            Self::Halves => HALVES,
+            Self::Scattered => SCATTERED,
+        }
+    }
 }
 
 /// A set of joints, ascending.

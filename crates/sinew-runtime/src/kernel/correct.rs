@@ -23,6 +23,8 @@ use crate::correction::{Drivers, ProxyCorrection, ProxyRegion};
 #[derive(Debug, Clone)]
 pub(crate) struct Corrections {
     driven: Driven,
+    /// Which of the correction's regions they are, (R).
+    order: Vec<usize>,
     /// Places of the regions' bones in the rotations, eight regions at a time.
     bones: Vec<[u32; LANES]>,
     /// What becomes of the inputs of every region, (R).
@@ -72,7 +74,7 @@ pub(crate) struct CorrectionRoom {
     examples: ExamplesRoom,
     terms: TermsRoom,
     /// Component weights, each region's in eights.
-    weights: Vec<f32>,
+    pub(super) weights: Vec<f32>,
     /// `F Q_b` of the regions' bones, row by row, (regions in eights).
     turns: Vec<[Row; 9]>,
 }
@@ -81,13 +83,14 @@ impl Corrections {
     /// Lays `c` out; `bone` finds a bone among the bones' rotations, `joint` among the joints'; `rest_frame` is F̂,
     /// whose place the rest mesh is counted from.
     pub fn new(c: &ProxyCorrection, rest_frame: DMat3, bone: impl Fn(u16) -> u32, joint: impl Fn(u16) -> u32) -> Self {
-        let order = Self::order(c);
+        let order = Self::in_order(c);
         let after = rest_frame.transpose();
         let mut all = Self {
             driven: match &c.drivers {
                 Drivers::Examples(space) => Driven::Examples(Examples::new(space, &order, &joint)),
                 Drivers::Polynomials(polynomials) => Driven::Terms(Terms::new(polynomials, &order, &joint)),
             },
+            order: order.clone(),
             bones: eights(&order.iter().map(|&r| bone(c.regions[r].bone as u16)).collect::<Vec<_>>()),
             mixed: Vec::with_capacity(order.len()),
             mixing: Vec::new(),
@@ -122,7 +125,7 @@ impl Corrections {
     }
 
     /// The regions that change something, in the order in which they stand here.
-    fn order(c: &ProxyCorrection) -> Vec<usize> {
+    fn in_order(c: &ProxyCorrection) -> Vec<usize> {
         let mut order: Vec<usize> = (0..c.regions.len()).filter(|&r| c.drivers.inputs(r) > 0).collect();
         let terms = |r: usize| match &c.drivers {
             Drivers::Examples(space) => space.regions[r].joints.len(),
@@ -130,6 +133,22 @@ impl Corrections {
         };
         order.sort_by_key(|&r| (terms(r), c.component_count(r).div_ceil(LANES)));
         order
+    }
+
+    /// Whether what drives the regions are their component weights as they stand.
+    pub fn unmixed(&self) -> bool {
+        self.mixing.is_empty()
+    }
+
+    /// The regions in the order in which they stand here: place, where the component weights stand, and which it is of the
+    /// correction's.
+    pub fn places(&self) -> impl Iterator<Item = (u32, u32, usize)> {
+        let starts = self.mixed.iter().scan(0, |at, mixed| {
+            let start = *at;
+            *at += mixed.components as u32;
+            Some(start)
+        });
+        self.order.iter().zip(starts).enumerate().map(|(place, (&r, at))| (place as u32, at, r))
     }
 
     /// Room for it.
@@ -170,7 +189,11 @@ impl Corrections {
                 out[k] = Row(s.array(turns[k]));
             }
         }
-        self.mix(s, room);
+        match self.driven {
+            // The terms as they stand.
+            Driven::Terms(_) if self.unmixed() => std::mem::swap(&mut room.terms.seen, &mut room.weights),
+            _ => self.mix(s, room),
+        }
     }
 
     /// Component weights `a = M κ` of every region.
@@ -210,7 +233,7 @@ impl Corrections {
             }
             let [x, y, z] = pair.weighted(s, own, room);
             let [one, other] = pair.proxies;
-            for (row, [a, b, c]) in pair.turn(room).into_iter().enumerate() {
+            for (row, [a, b, c]) in room.turn(pair.region as usize).into_iter().enumerate() {
                 let turned = s.array(s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul(s.splat(c), z))));
                 for c in 0..4 {
                     proxies[one as usize].0[4 * row + c] += turned[c];
@@ -232,11 +255,13 @@ impl Pair {
         let (at, twos) = (self.at as usize, self.twos as usize);
         weighted(s, &room.weights[at..at + 2 * twos], components, s.load(&self.steps))
     }
+}
 
-    /// The rotation F Q_b of its region's bone, row by row.
+impl CorrectionRoom {
+    /// The rotation F Q_b of a region's bone, row by row.
     #[inline(always)]
-    pub fn turn(&self, room: &CorrectionRoom) -> [[f32; 3]; 3] {
-        let (turn, lane) = (&room.turns[self.region as usize / LANES], self.region as usize % LANES);
+    pub fn turn(&self, region: usize) -> [[f32; 3]; 3] {
+        let (turn, lane) = (&self.turns[region / LANES], region % LANES);
         let row = |row: usize| [turn[3 * row].0[lane], turn[3 * row + 1].0[lane], turn[3 * row + 2].0[lane]];
         [row(0), row(1), row(2)]
     }
@@ -311,7 +336,7 @@ fn weighted<L: Lanes>(s: L, weights: &[f32], values: &[[Packed; 3]], steps: L::V
 }
 
 /// A 3×4 change column by column, as rows, with `after` applied to the rest mesh first.
-fn folded(columns: &[f32; 12], after: DMat3) -> [f64; 12] {
+pub(super) fn folded(columns: &[f32; 12], after: DMat3) -> [f64; 12] {
     let column = |k: usize| DVec3::from_array(std::array::from_fn(|i| f64::from(columns[3 * k + i])));
     let linear = DMat3::from_cols(column(0), column(1), column(2));
     let (linear, moved) = (linear * after, column(3));

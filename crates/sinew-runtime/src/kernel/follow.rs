@@ -1,120 +1,147 @@
-//! Proxy bones that follow the plain blend of their bones and a change each, two at a time: what is left of `t = c₁ d + c₂ q`
-//! and a correction in a distilled regression, in one pass.
+//! Proxy bones that follow a bone each and change with terms, two at a time: all that a distilled regression's prediction is.
 //!
-//! With rows of two proxies side by side in a register, `F (Σ_b ω_pb T_b + Q_b Δ) F̂⁻¹` is three rows of sums: a share times a
-//! bone's row for every bone, components times their weights, and the rotation F Q_b of the region's bone. Nothing is read
-//! back. The plain twin is that of [`regress`](super::regress).
+//! With rows of two proxies side by side in a register, `T_b + F Q_b Σ_k m_k B_k F̂⁻¹` is a product of the terms with a few
+//! dozen numbers, turned with the bone that both follow. Nothing is read back, and numbers stand as they are: unpacking
+//! 16 bits takes longer than reading 32. The plain twin is that of [`regress`](super::regress).
 
-use glam::Affine3A;
+use glam::DMat3;
 
 use super::Matrix;
-use super::correct::{CorrectionRoom, Corrections, Pair};
+use super::correct::{CorrectionRoom, Corrections, folded};
 use super::lanes::{Lanes, Row};
+use crate::correction::{Drivers, ProxyCorrection};
 use crate::deform::RotationalRegression;
 
-/// The bones that proxies follow.
+/// Pairs of proxies with what changes them.
 #[derive(Debug, Clone)]
 pub(crate) struct Follow {
-    /// Pairs of proxies that a correction changes, in its order; then those that it does not.
-    pairs: Vec<[u32; 2]>,
-    /// Where each pair's bones end in the lists.
-    ends: Vec<u32>,
-    /// Places of bones in the sources, and the shares of both proxies.
-    bones: Vec<u32>,
-    shares: Vec<Row>,
+    /// In the order of their numbers of terms.
+    pairs: Vec<Pair>,
+    /// Components of all pairs, a term at a time: the three rows of both proxies.
+    components: Vec<[Row; 3]>,
+}
+
+/// Two proxies that follow the same bone; one that is alone stands there twice.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    proxies: [u32; 2],
+    bone: u32,
+    /// The region's place among the correction's, where its terms stand, and how many they are; none if nothing changes it.
+    region: u32,
+    at: u32,
+    terms: u32,
 }
 
 impl Follow {
-    /// Lays `d` out if its proxies only follow blends of bones and are changed once at most; `bone` gives a bone's place in
-    /// the sources.
-    pub fn new(d: &RotationalRegression, changed: &Corrections, bone: impl Fn(u16) -> u32) -> Option<Self> {
-        let share = |block: &[[f32; 4]; 4]| {
-            let diagonal = (0..16).all(|k| block[k / 4][k % 4] == if k % 5 == 0 { block[0][0] } else { 0.0 });
-            diagonal.then_some(block[0][0])
+    /// Lays a regression and its correction `c` out, if every proxy is carried by one bone and changed in the frame of that bone
+    /// by polynomials; `changed` is the correction as it stands in the kernel, `rest_frame` F̂.
+    pub fn new(
+        d: &RotationalRegression,
+        c: &ProxyCorrection,
+        changed: &Corrections,
+        rest_frame: DMat3,
+    ) -> Option<Self> {
+        let carried = |p: usize| match (d.c2.row(p).next(), d.c2.row(p).count()) {
+            (Some((b, block)), 1) => (0..16).all(|k| block[k / 4][k % 4] == f32::from(k % 5 == 0)).then_some(b as u32),
+            _ => None,
         };
-        let plain = d.c1.columns.is_empty() && d.c2.blocks.iter().all(|block| share(block).is_some());
-        let mut pairs: Vec<[u32; 2]> = changed.pairs.iter().map(|pair| pair.proxies).collect();
-        let mut times = vec![0; d.proxy_count()];
-        for [one, other] in &pairs {
-            times[*one as usize] += 1;
-            times[*other as usize] += usize::from(one != other);
-        }
-        if !plain || times.iter().any(|&times| times > 1) {
+        let bones: Vec<u32> = (0..d.proxy_count()).map(carried).collect::<Option<_>>()?;
+        let polynomials = matches!(c.drivers, Drivers::Polynomials(_));
+        if !polynomials || !d.c1.columns.is_empty() || !changed.unmixed() {
             return None;
         }
-        let left: Vec<u32> = (0..times.len() as u32).filter(|&p| times[p as usize] == 0).collect();
-        pairs.extend(left.chunks(2).map(|two| [two[0], two[two.len() - 1]]));
-        let mut follow = Self { ends: Vec::new(), bones: Vec::new(), shares: Vec::new(), pairs };
-        for proxies in &follow.pairs {
-            let own = |p: u32| d.c2.row(p as usize).map(|(b, block)| (bone(b as u16), block[0][0]));
-            let mut bones: Vec<u32> = proxies.iter().flat_map(|&p| own(p)).map(|(b, _)| b).collect();
-            bones.sort_unstable();
-            bones.dedup();
-            for &b in &bones {
-                let share = |p: u32| own(p).filter(|&(other, _)| other == b).map(|(_, share)| share).sum::<f32>();
-                let both = proxies.map(share);
-                follow.shares.push(Row(std::array::from_fn(|lane| both[lane / 4])));
+        let mut follow = Self { pairs: Vec::new(), components: Vec::new() };
+        let mut pairs = Vec::new();
+        let mut times = vec![0; d.proxy_count()];
+        for (region, at, r) in changed.places() {
+            let own = &c.regions[r];
+            for (i, two) in own.proxies.chunks(2).enumerate() {
+                let proxies = [two[0], two[two.len() - 1]];
+                if proxies.iter().any(|&p| bones[p as usize] != own.bone as u32) {
+                    return None;
+                }
+                two.iter().for_each(|&p| times[p as usize] += 1);
+                let after = rest_frame.transpose();
+                let change = |k: usize, half: usize| {
+                    folded(&c.mixed_component(r, k, (2 * i + half).min(own.proxies.len() - 1)), after)
+                };
+                let component = |k: usize| {
+                    let halves = [change(k, 0), change(k, 1)];
+                    [0, 1, 2].map(|row| Row(std::array::from_fn(|lane| halves[lane / 4][4 * row + lane % 4] as f32)))
+                };
+                let components: Vec<[Row; 3]> = (0..c.drivers.inputs(r)).map(component).collect();
+                let pair = Pair { proxies, bone: own.bone as u32, region, at, terms: components.len() as u32 };
+                pairs.push((pair, components));
             }
-            follow.bones.extend(bones);
-            follow.ends.push(follow.bones.len() as u32);
+        }
+        if times.iter().any(|&times| times > 1) {
+            return None;
+        }
+        for p in (0..times.len()).filter(|&p| times[p] == 0) {
+            pairs.push((Pair { proxies: [p as u32; 2], bone: bones[p], region: 0, at: 0, terms: 0 }, Vec::new()));
+        }
+        pairs.sort_by_key(|(pair, _)| pair.terms);
+        for (pair, components) in pairs {
+            follow.pairs.push(pair);
+            follow.components.extend(components);
         }
         Some(follow)
     }
 
-    /// Fills in every proxy's world transform; `sources` are the bones' with translations from F's, and the weights of
-    /// `changed` are in its room.
+    /// Fills in every proxy's world transform from the `bones`'; the terms are in the correction's room.
     #[inline(always)]
-    pub fn draw<L: Lanes>(
-        &self,
-        s: L,
-        frame: Affine3A,
-        sources: &[Matrix],
-        changed: &Corrections,
-        room: &CorrectionRoom,
-        proxies: &mut [Matrix],
-    ) {
-        let origin = frame.translation;
-        let at = |c: f32| s.load(&Row([0.0, 0.0, 0.0, c, 0.0, 0.0, 0.0, c]));
-        let start = [at(origin.x), at(origin.y), at(origin.z)];
-        let (mut changes, mut first) = (&changed.changes[..], 0);
-        for (k, (&[one, other], &end)) in self.pairs.iter().zip(&self.ends).enumerate() {
-            let mut rows = start;
-            let span = first..end as usize;
-            first = end as usize;
-            for (&bone, share) in self.bones[span.clone()].iter().zip(&self.shares[span]) {
-                let (m, share) = (&sources[bone as usize].0, s.load(share));
-                for row in 0..3 {
-                    let [a, b, c, d] = [m[4 * row], m[4 * row + 1], m[4 * row + 2], m[4 * row + 3]];
-                    rows[row] = s.mul_add(share, s.load_array(&[a, b, c, d, a, b, c, d]), rows[row]);
+    pub fn draw<L: Lanes>(&self, s: L, bones: &[Matrix], room: &CorrectionRoom, proxies: &mut [Matrix]) {
+        let mut components = &self.components[..];
+        for pair in &self.pairs {
+            let own;
+            (own, components) = components.split_at(pair.terms as usize);
+            let mut rows = both(s, &bones[pair.bone as usize]);
+            if pair.terms > 0 {
+                let terms = &room.weights[pair.at as usize..][..own.len()];
+                let changes = weighted(s, terms, own);
+                for (row, [a, b, c]) in room.turn(pair.region as usize).into_iter().enumerate() {
+                    let [x, y, z] = changes;
+                    let near = s.mul_add(s.splat(a), x, rows[row]);
+                    rows[row] = s.mul_add(s.splat(b), y, s.mul_add(s.splat(c), z, near));
                 }
             }
-            if let Some(pair) = changed.pairs.get(k) {
-                let own;
-                (own, changes) = changes.split_at(pair.twos as usize);
-                rows = changed_rows(s, pair, own, room, rows);
-            }
+            let [one, other] = pair.proxies;
             for row in 0..3 {
-                let both = s.array(rows[row]);
-                // One that is alone stands there twice, and the change in the first half.
-                proxies[other as usize].0[4 * row..][..4].copy_from_slice(&both[4..]);
-                proxies[one as usize].0[4 * row..][..4].copy_from_slice(&both[..4]);
+                let halves = s.array(rows[row]);
+                proxies[one as usize].0[4 * row..][..4].copy_from_slice(&halves[..4]);
+                proxies[other as usize].0[4 * row..][..4].copy_from_slice(&halves[4..]);
             }
         }
     }
 }
 
-/// `rows` with `F Q_b Σ_k a_k B_k` added.
+/// The rows of a matrix, each twice.
 #[inline(always)]
-fn changed_rows<L: Lanes>(
-    s: L,
-    pair: &Pair,
-    components: &[[super::lanes::Packed; 3]],
-    room: &CorrectionRoom,
-    mut rows: [L::V; 3],
-) -> [L::V; 3] {
-    let [x, y, z] = pair.weighted(s, components, room);
-    for (row, [a, b, c]) in pair.turn(room).into_iter().enumerate() {
-        rows[row] = s.mul_add(s.splat(a), x, s.mul_add(s.splat(b), y, s.mul_add(s.splat(c), z, rows[row])));
+fn both<L: Lanes>(s: L, matrix: &Matrix) -> [L::V; 3] {
+    let row = |k: usize| {
+        let [a, b, c, d] = [matrix.0[k], matrix.0[k + 1], matrix.0[k + 2], matrix.0[k + 3]];
+        s.load_array(&[a, b, c, d, a, b, c, d])
+    };
+    [row(0), row(4), row(8)]
+}
+
+/// `Σ_k m_k B_k`: rows of both proxies. Even and odd terms apart: with three chains additions wait for each other.
+#[inline(always)]
+fn weighted<L: Lanes>(s: L, terms: &[f32], components: &[[Row; 3]]) -> [L::V; 3] {
+    let [mut even, mut odd] = [[s.splat(0.0); 3]; 2];
+    let (twos, last) = components.as_chunks::<2>();
+    for ([m, n], [b, c]) in terms.as_chunks::<2>().0.iter().zip(twos) {
+        let (m, n) = (s.splat(*m), s.splat(*n));
+        for row in 0..3 {
+            even[row] = s.mul_add(m, s.load(&b[row]), even[row]);
+            odd[row] = s.mul_add(n, s.load(&c[row]), odd[row]);
+        }
     }
-    rows
+    if let ([b], Some(m)) = (last, terms.last()) {
+        let m = s.splat(*m);
+        for row in 0..3 {
+            even[row] = s.mul_add(m, s.load(&b[row]), even[row]);
+        }
+    }
+    [s.add(even[0], odd[0]), s.add(even[1], odd[1]), s.add(even[2], odd[2])]
 }

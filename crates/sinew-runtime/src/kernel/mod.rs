@@ -11,6 +11,7 @@
 //! | `hold` | poses beyond its trained ranges |
 //! | `draw` | proxy bones from gradients and bones, four proxies at a time |
 //! | `follow` | proxy bones of a distilled regression, two at a time |
+//! | `carry` | vertices carried on beyond the trained ranges by linear blend skinning |
 //! | `correct` | corrections of proxy bones |
 //! | `examples` | how much each example pose of a correction has to say |
 //! | `terms` | polynomials of joint rotations |
@@ -22,6 +23,7 @@
 
 pub(crate) mod blend;
 pub(crate) mod blocks;
+pub(crate) mod carry;
 pub(crate) mod correct;
 mod draw;
 pub(crate) mod dual;

@@ -57,6 +57,8 @@ pub(crate) struct Regression {
     follow: Option<Follow>,
     /// What poses beyond the trained ranges need.
     hold: Hold,
+    /// Whether poses are held within the ranges here, or by who asks.
+    holds: bool,
 }
 
 /// Eight joints: places in the room's rotations.
@@ -90,6 +92,8 @@ pub(crate) struct Room {
     hold: HoldRoom,
     /// Changes of the proxies that are carried on, (P); empty if none are.
     changes: Vec<Matrix>,
+    /// Whether the last pose was beyond the trained ranges.
+    pub beyond: bool,
 }
 
 impl Regression {
@@ -114,12 +118,13 @@ impl Regression {
         let held = ascending(d.c2.columns.iter().copied());
         let rest_frame = rigid_part(character.bones[character.root()].rest).matrix3;
         let carried = correction.is_some_and(|c| c.drivers.carried());
-        let correction =
-            correction.map(|c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b)));
+        let laid_out = |c| Corrections::new(c, wide(rest_frame), |b| place(&turning, b), |b| place(&joints, b));
+        let (changes, correction) = (correction, correction.map(laid_out));
+        let followed = changes.zip(correction.as_ref());
         let source = |b: u16| used.len() as u32 + place(&held, b);
         Self {
             rest_frame,
-            follow: correction.as_ref().and_then(|changed| Follow::new(d, changed, source)),
+            follow: followed.and_then(|(c, changed)| Follow::new(d, c, changed, wide(rest_frame))),
             correction,
             joints: eights(&joints).iter().map(|eight| Joints::new(eight, &turning, parent, d)).collect(),
             predictors: Predictors::all(predictors, &used, &joints, &turning),
@@ -132,6 +137,7 @@ impl Regression {
             drawing: Drawing::new(d, DMat4::from_mat3(wide(rest_frame)), |k| place(&used, k), source),
             gradients: used.len(),
             held: held.into_iter().map(u32::from).collect(),
+            holds: d.points.is_empty(),
         }
     }
 
@@ -146,6 +152,7 @@ impl Regression {
             correction: self.correction.as_ref().map(Corrections::room).unwrap_or_default(),
             hold: HoldRoom::new(rotations),
             changes: vec![Matrix::default(); self.hold.changes.len()],
+            beyond: false,
         }
     }
 }
@@ -234,7 +241,8 @@ impl Kernel for Regress<'_> {
         let (turning, others) = room.rotations.split_at_mut(LANES * regression.turning.len());
         turn(s, regression, &regression.turning, bones, frame, turning);
         relate(s, regression, turning, &mut room.turns);
-        let beyond = look(s, regression, &room.turns, &mut room.features);
+        room.beyond = look(s, regression, &room.turns, &mut room.features);
+        let beyond = room.beyond && regression.holds;
         if beyond {
             turn(s, regression, &regression.others, bones, frame, others);
             regression.hold.hold(s, &regression.joints, &room.rotations, &mut room.turns, &mut room.hold);
@@ -248,29 +256,28 @@ impl Kernel for Regress<'_> {
         if beyond {
             regression.hold.gradients.carry(&room.hold, gradients);
         }
-        hold(regression, bones, frame, held);
-        let Some(correction) = &regression.correction else {
-            return regression.drawing.draw(s, frame, &room.sources, proxies);
-        };
         // What is carried on is found in the held pose.
         let carried = beyond && !room.changes.is_empty();
         let turned = if carried { &room.hold.rotations } else { &room.rotations };
-        correction.weigh(s, turned, &room.turns, &room.features, &mut room.correction);
-        match &regression.follow {
-            Some(follow) if !carried => follow.draw(s, frame, &room.sources, correction, &room.correction, proxies),
-            _ => {
-                regression.drawing.draw(s, frame, &room.sources, proxies);
-                if carried {
-                    room.changes.fill(Matrix::default());
-                    correction.change(s, &room.correction, &mut room.changes);
-                    regression.hold.changes.carry(&room.hold, &mut room.changes);
-                    for (proxy, change) in proxies.iter_mut().zip(&room.changes) {
-                        proxy.0.iter_mut().zip(&change.0).for_each(|(sum, change)| *sum += change);
-                    }
-                } else {
-                    correction.change(s, &room.correction, proxies);
+        if let Some(correction) = &regression.correction {
+            correction.weigh(s, turned, &room.turns, &room.features, &mut room.correction);
+        }
+        if let (Some(follow), false) = (&regression.follow, carried) {
+            return follow.draw(s, bones, &room.correction, proxies);
+        }
+        hold(regression, bones, frame, held);
+        regression.drawing.draw(s, frame, &room.sources, proxies);
+        match &regression.correction {
+            Some(correction) if carried => {
+                room.changes.fill(Matrix::default());
+                correction.change(s, &room.correction, &mut room.changes);
+                regression.hold.changes.carry(&room.hold, &mut room.changes);
+                for (proxy, change) in proxies.iter_mut().zip(&room.changes) {
+                    proxy.0.iter_mut().zip(&change.0).for_each(|(sum, change)| *sum += change);
                 }
             }
+            Some(correction) => correction.change(s, &room.correction, proxies),
+            None => {}
         }
     }
 }

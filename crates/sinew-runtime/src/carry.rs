@@ -1,0 +1,172 @@
+//! Beyond the trained ranges, for models that draw vertices from points: the nearest pose within them, carried on by plain
+//! skinning.
+//!
+//! Entries of a palette that draw a vertex from points of their own must move as they did in training; beyond it they part, and
+//! the vertex leaves the mesh. (Weights that are not negative hold it between them, see [`beyond`](crate::beyond).) So the whole
+//! pose is held within the ranges, joint by joint, and what that leaves over carries the vertices on:
+//!
+//!   `v = Σ_b w_b X_b v′`,   `X_b = T_b T′_b⁻¹`,
+//!
+//! v′ being the vertex in the held pose, whose bones are T′_b, and w the weights of linear blend skinning, smoothed ([`smooth_skin`]). The skin then bends
+//! there as plain skinning bends it, no more.
+
+use glam::{Affine3A, Mat3A, Vec3A};
+
+use crate::beyond::Beyond;
+use crate::deform::RotationalRegression;
+use crate::kernel::Matrix;
+use crate::kernel::carry::{CarriedOn, CarrySkin};
+use crate::kernel::lanes::Instructions;
+use crate::{Character, Model, PosedSkeleton, Skin};
+
+/// What holds poses and carries vertices on.
+#[derive(Debug, Clone)]
+pub(crate) struct Carry {
+    beyond: Beyond,
+    /// Where each joint is at rest, in the root's rest frame, (J).
+    joints: Vec<Vec3A>,
+    skin: CarrySkin,
+    /// The bones that carry each proxy bone on, and their shares, (P).
+    carriers: Vec<Vec<(usize, f32)>>,
+}
+
+/// A pose that is held, reused from frame to frame.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Carried {
+    /// Whether the last pose was beyond the ranges; if not, nothing here is of it.
+    pub beyond: bool,
+    /// The bones' globals in the held pose, (J).
+    pub held: Vec<Affine3A>,
+    /// X_b in the world, (J), and row by row.
+    pub excess: Vec<Affine3A>,
+    rows: Vec<Matrix>,
+}
+
+impl Carry {
+    /// Prepares the ranges and the skin of `model`, whose regression is `d`.
+    pub fn new(model: &Model, d: &RotationalRegression) -> Self {
+        let character = &model.character;
+        let to_root = PosedSkeleton::new(character).rest_frame.inverse();
+        let joint = |bone: &crate::Bone| to_root.transform_point3a(bone.rest.translation);
+        Self {
+            beyond: Beyond::new(model, d),
+            joints: character.bones.iter().map(joint).collect(),
+            skin: CarrySkin::new(&smooth_skin(character)),
+            carriers: d.carriers(character),
+        }
+    }
+
+    /// Takes a pose; `posed` takes the held one.
+    pub fn hold(&self, pose: &[Affine3A], posed: &mut PosedSkeleton, carried: &mut Carried) {
+        posed.set(pose);
+        self.beyond.hold_joints(posed);
+        carried.beyond = posed.beyond;
+        if !posed.beyond {
+            return;
+        }
+        let frame = posed.frame;
+        let to_frame = frame.inverse();
+        // X_b in the root's frame; nothing is left over at the root.
+        carried.excess.clear();
+        carried.excess.resize(pose.len(), Affine3A::IDENTITY);
+        for &(b, parent) in &self.beyond.order {
+            let there = posed.relative[b].transform_point3a(self.joints[b]);
+            // A joint stays where its parent has it.
+            let here = carried.excess[parent].inverse().transform_point3a(there);
+            let turn = posed.excess[b];
+            carried.excess[b] = Affine3A { matrix3: turn, translation: there - turn * here };
+        }
+        carried.held.clear();
+        carried.rows.clear();
+        for (excess, &global) in carried.excess.iter_mut().zip(pose) {
+            let still = *excess == Affine3A::IDENTITY;
+            *excess = if still { *excess } else { frame * *excess * to_frame };
+            carried.held.push(if still { global } else { excess.inverse() * global });
+            carried.rows.push((&*excess).into());
+        }
+        posed.set(&carried.held);
+    }
+
+    /// Carries vertices on from the held pose.
+    pub fn positions(&self, instructions: Instructions, carried: &Carried, positions: &mut [[f32; 3]]) {
+        instructions.run(CarriedOn { skin: &self.skin, excess: &carried.rows, positions });
+    }
+
+    /// Turns normals on from the held pose.
+    pub fn normals(&self, character: &Character, carried: &Carried, normals: &mut [[f32; 3]]) {
+        for (v, normal) in normals.iter_mut().enumerate() {
+            let blended = character.skin.vertex(v);
+            let turn = blended.fold(Mat3A::ZERO, |sum, (b, w)| sum + w * carried.excess[b].matrix3);
+            *normal = (turn * Vec3A::from_array(*normal)).normalize_or(Vec3A::from_array(*normal)).to_array();
+        }
+    }
+
+    /// Entry `i` of the palette carried on: a bone to where it is, a proxy bone with the bones whose vertices it draws.
+    pub fn entry(&self, carried: &Carried, i: usize) -> Affine3A {
+        let Some(shares) = self.carriers.get(i) else { return carried.excess[i - self.carriers.len()] };
+        let nothing = Affine3A { matrix3: Mat3A::ZERO, translation: Vec3A::ZERO };
+        shares.iter().fold(nothing, |sum, &(b, share)| Affine3A {
+            matrix3: sum.matrix3 + share * carried.excess[b].matrix3,
+            translation: sum.translation + share * carried.excess[b].translation,
+        })
+    }
+}
+
+/// How often weights are averaged with their neighbours'.
+const ROUNDS: usize = 4;
+
+/// Entries a vertex at most.
+const WIDTH: usize = 8;
+
+/// The character's weights, each averaged with its neighbours' a few times: fitted weights may leap from vertex to vertex where the
+/// examples do not mind, and what carries vertices far must not.
+#[must_use]
+pub fn smooth_skin(character: &Character) -> Skin {
+    let bones = character.bones.len();
+    let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); character.vertex_count()];
+    for &[a, b, c] in &character.triangles {
+        for [v, w] in [[a, b], [b, c], [c, a], [b, a], [c, b], [a, c]] {
+            neighbours[v as usize].push(w);
+        }
+    }
+    for list in &mut neighbours {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let mut rows: Vec<Vec<(usize, f32)>> =
+        (0..character.vertex_count()).map(|v| character.skin.vertex(v).collect()).collect();
+    let mut sums = vec![0.0_f32; bones];
+    for _ in 0..ROUNDS {
+        let averaged = |(v, list): (usize, &Vec<u32>)| {
+            let share = 0.5 / list.len().max(1) as f32;
+            let own = if list.is_empty() { 1.0 } else { 0.5 };
+            let mut touched = Vec::new();
+            let around = list.iter().map(|&w| (w as usize, share)).chain([(v, own)]);
+            for (w, share) in around {
+                for &(b, weight) in &rows[w] {
+                    if sums[b] == 0.0 {
+                        touched.push(b);
+                    }
+                    sums[b] += share * weight;
+                }
+            }
+            touched.sort_unstable();
+            touched.dedup();
+            touched.into_iter().map(|b| (b, std::mem::take(&mut sums[b]))).collect::<Vec<_>>()
+        };
+        rows = neighbours.iter().enumerate().map(averaged).collect();
+    }
+    let width = rows.iter().map(Vec::len).max().unwrap_or(1).clamp(1, WIDTH);
+    let mut skin = Skin { width, joints: Vec::new(), weights: Vec::new() };
+    for mut row in rows {
+        row.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        row.truncate(width);
+        let total: f32 = row.iter().map(|pair| pair.1).sum();
+        for k in 0..width {
+            let (b, weight) = row.get(k).copied().unwrap_or((0, 0.0));
+            skin.joints.push(b as u16);
+            skin.weights.push(weight / total.max(f32::MIN_POSITIVE));
+        }
+    }
+    skin
+}
