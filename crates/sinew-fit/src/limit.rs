@@ -3,16 +3,17 @@
 //! Weights stay as fitted, the skeleton's bones as posed; for each frame the proxies' transforms are those that draw the
 //! mesh best,
 //!
-//! `min_T Σ_v ‖Σ_p w_vp T_p v̂ + Σ_b w_vb T_b v̂ − y_v‖² + ε Σ_p ‖T_p − I‖²`,
+//! `min_T Σ_v ‖Σ_p T_p h_vp + Σ_b T_b h_vb − y_v‖² + ε Σ_p ‖T_p − I‖²`,   `h_vp = w_vp (v̂, 1)` or the model's own points,
 //!
 //! a linear least-squares problem of 4P unknowns an axis with one matrix for all frames. What a model leaves beyond this
 //! limit is prediction, which more poses would mend; the limit itself is drawing, which more proxies would mend.
 
-use glam::{DAffine3, DMat3, DVec3};
+use glam::{DAffine3, DMat3, DVec3, DVec4, Vec4};
 use rayon::prelude::*;
 use sinew_examples::Examples;
 use sinew_linalg::Cholesky;
-use sinew_runtime::{Deformer, Model, Skin};
+use sinew_runtime::deform::RotationalRegression;
+use sinew_runtime::{Character, Deformer, Model};
 
 /// ε over the mean diagonal entry of the matrix: enough that an unused proxy does not matter, too little to show.
 const RIDGE: f64 = 1e-9;
@@ -28,17 +29,17 @@ pub fn limit(model: &Model, examples: &Examples, frames: &[usize]) -> Option<Vec
     if model.vertex_correction().is_some() || rr.proxy_count() > MOST_PROXIES {
         return None;
     }
-    let system = System::new(&rr.skin, rr.proxy_count(), examples.mesh().vertices());
+    let system = System::new(rr, &model.character, examples.mesh().vertices());
     Some(frames.par_iter().map(|&e| system.draw(examples, e)).collect())
 }
 
 /// The least-squares problem, factored.
-struct System<'a> {
-    skin: &'a Skin,
+struct System {
     /// P.
     proxies: usize,
-    /// (V).
-    rest: &'a [DVec3],
+    /// What draws each vertex, (V): palette entries and h, in world space for bones, for proxies about the centre in units of
+    /// the extent.
+    drawn: Vec<Vec<(usize, DVec4)>>,
     /// The middle of the rest mesh and its extent: unknowns are about the one in units of the other, so that the matrix is
     /// well conditioned and ε weighs alike in any unit.
     centre: DVec3,
@@ -48,20 +49,27 @@ struct System<'a> {
     factor: Cholesky,
 }
 
-impl<'a> System<'a> {
-    fn new(skin: &'a Skin, proxies: usize, rest: &'a [DVec3]) -> Self {
+impl System {
+    fn new(rr: &RotationalRegression, character: &Character, rest: &[DVec3]) -> Self {
         let centre = rest.iter().sum::<DVec3>() / rest.len().max(1) as f64;
         let extent = rest.iter().map(|&v| v.distance(centre)).fold(f64::MIN_POSITIVE, f64::max);
+        let proxies = rr.proxy_count();
+        let own = |(entry, h): (usize, [f32; 4])| {
+            let h = Vec4::from(h).as_dvec4();
+            let about = ((h.truncate() - h.w * centre) / extent).extend(h.w);
+            (entry, if entry < proxies { about } else { h })
+        };
+        let points = rr.world_points(character);
+        let drawn: Vec<Vec<(usize, DVec4)>> =
+            points.into_iter().map(|pairs| pairs.into_iter().map(own).collect()).collect();
         let n = 4 * proxies;
         let mut matrix = vec![0.0; n * n];
-        for (v, &position) in rest.iter().enumerate() {
-            let h = ((position - centre) / extent).extend(1.0).to_array();
-            for (p, wp) in skin.vertex(v).filter(|&(p, _)| p < proxies) {
-                for (q, wq) in skin.vertex(v).filter(|&(q, _)| q < proxies) {
-                    let w = f64::from(wp) * f64::from(wq);
+        for pairs in &drawn {
+            for &(p, g) in pairs.iter().filter(|&&(p, _)| p < proxies) {
+                for &(q, h) in pairs.iter().filter(|&&(q, _)| q < proxies) {
                     for r in 0..4 {
                         for c in 0..4 {
-                            matrix[(4 * p + r) * n + 4 * q + c] += w * h[r] * h[c];
+                            matrix[(4 * p + r) * n + 4 * q + c] += g[r] * h[c];
                         }
                     }
                 }
@@ -70,12 +78,12 @@ impl<'a> System<'a> {
         let mean = (0..n).map(|i| matrix[i * n + i]).sum::<f64>() / n.max(1) as f64;
         let ridge = RIDGE * mean.max(f64::MIN_POSITIVE);
         (0..n).for_each(|i| matrix[i * n + i] += ridge);
-        Self { skin, proxies, rest, centre, extent, ridge, factor: Cholesky::new(matrix, n) }
+        Self { proxies, drawn, centre, extent, ridge, factor: Cholesky::new(matrix, n) }
     }
 
-    /// Vertex `v` about the centre.
-    fn homogeneous(&self, v: usize) -> [f64; 4] {
-        ((self.rest[v] - self.centre) / self.extent).extend(1.0).to_array()
+    /// The pairs of vertex `v` with proxies.
+    fn by_proxies(&self, v: usize) -> impl Iterator<Item = &(usize, DVec4)> {
+        self.drawn[v].iter().filter(|&&(i, _)| i < self.proxies)
     }
 
     /// Frame `e` as drawn by the best transforms, (V).
@@ -83,8 +91,12 @@ impl<'a> System<'a> {
         let bones = examples.skeleton().bones().iter();
         let bones: Vec<DAffine3> = bones.zip(&examples.pose(e).globals).map(|(b, &g)| g * b.rest.inverse()).collect();
         let carried = |v: usize| -> DVec3 {
-            let pairs = self.skin.vertex(v).filter(|&(i, _)| i >= self.proxies);
-            pairs.map(|(i, w)| f64::from(w) * bones[i - self.proxies].transform_point3(self.rest[v])).sum()
+            let pairs = self.drawn[v].iter().filter(|&&(i, _)| i >= self.proxies);
+            let by_bone = |&(i, h): &(usize, DVec4)| {
+                let bone = &bones[i - self.proxies];
+                bone.matrix3 * h.truncate() + h.w * bone.translation
+            };
+            pairs.map(by_bone).sum()
         };
         // The prior, "where nothing determines them", is that a proxy rests.
         let axes = DMat3::IDENTITY * self.extent;
@@ -92,20 +104,16 @@ impl<'a> System<'a> {
         let mut right: Vec<DVec3> = (0..4 * self.proxies).map(|i| self.ridge * prior[i % 4]).collect();
         for (v, &truth) in examples.vertices(e).iter().enumerate() {
             let remains = truth - carried(v);
-            let h = self.homogeneous(v);
-            for (p, w) in self.skin.vertex(v).filter(|&(p, _)| p < self.proxies) {
-                (0..4).for_each(|r| right[4 * p + r] += f64::from(w) * h[r] * remains);
+            for &(p, h) in self.by_proxies(v) {
+                (0..4).for_each(|r| right[4 * p + r] += h[r] * remains);
             }
         }
         let columns = self.factor.solve3(&right);
         let drawn = |v: usize| {
-            let h = self.homogeneous(v);
-            let pairs = self.skin.vertex(v).filter(|&(p, _)| p < self.proxies);
-            let by_proxies: DVec3 =
-                pairs.map(|(p, w)| f64::from(w) * (0..4).map(|r| h[r] * columns[4 * p + r]).sum::<DVec3>()).sum();
-            carried(v) + by_proxies
+            let by_proxy = |&(p, h): &(usize, DVec4)| (0..4).map(|r| h[r] * columns[4 * p + r]).sum::<DVec3>();
+            carried(v) + self.by_proxies(v).map(by_proxy).sum::<DVec3>()
         };
-        (0..self.rest.len()).map(drawn).collect()
+        (0..self.drawn.len()).map(drawn).collect()
     }
 }
 

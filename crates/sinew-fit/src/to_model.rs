@@ -5,6 +5,7 @@ pub mod correction;
 use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
 use sinew_runtime::{Bone, Character, Deformer, JointRanges, Metadata, Model, Polygons, Skin, deform};
 
+use crate::correct::distil::points::Drawn;
 use crate::geometry::JointRotations;
 use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;
@@ -53,6 +54,29 @@ pub fn skin(weights: &SparseWeights) -> Skin {
         }
     }
     skin
+}
+
+/// What registers draw their vertices by, in rows of equal width: the entries with the weights of `weights`, and points from the
+/// root's rest frame to the world's axes.
+#[must_use]
+pub fn drawn_points(training: &Training, drawn: &[Drawn], weights: &SparseWeights) -> (Skin, Vec<[f32; 4]>) {
+    let turn = training.skeleton.rest_root_frame().matrix3;
+    let width = drawn.iter().map(|register| register.entries.len()).max().unwrap_or(1).max(1);
+    let places = training.vertex_count() * width;
+    let mut skin = Skin { width, joints: vec![0; places], weights: vec![0.0; places] };
+    let mut all = vec![[0.0; 4]; places];
+    for Drawn { vertices, entries } in drawn {
+        for (v, points) in vertices {
+            for (k, (&entry, point)) in entries.iter().zip(points).enumerate() {
+                let weight = weights.vertices[*v].iter().find(|&&(i, _)| i == entry).map_or(0.0, |&(_, w)| w);
+                let place = v * width + k;
+                skin.joints[place] = u16::try_from(entry).expect("a model has at most 65,536 joints");
+                skin.weights[place] = weight as f32;
+                all[place] = (turn * point.truncate()).extend(point.w).as_vec4().to_array();
+            }
+        }
+    }
+    (skin, all)
 }
 
 /// Animation-space coordinates from the root's rest frame to rest world space, in rows of equal width, the bone with the
@@ -133,6 +157,7 @@ pub fn rotational_regression(fit: &RrFit) -> deform::RotationalRegression {
         c1: block_rows(&fit.reduction.c1, centres),
         c2: block_rows(&fit.reduction.c2, centres),
         skin: skin(&fit.weights),
+        points: Vec::new(),
     }
 }
 

@@ -258,13 +258,13 @@ impl FormAffine {
     }
 
     pub(super) fn point(&self, p: DVec3) -> [Form; 3] {
-        let turned = self.vector(p, DVec3::ZERO);
+        let turned = self.vector(p.to_array().map(Form::exact));
         std::array::from_fn(|i| turned[i] + self.rows[i][3])
     }
 
-    /// The linear part times all vectors within `half` of `centre`.
-    pub(super) fn vector(&self, centre: DVec3, half: DVec3) -> [Form; 3] {
-        let entry = |i: usize, s: usize| self.rows[i][s] * Form::around(centre[s], half[s]);
+    /// The linear part times all vectors that `p` stands for.
+    pub(super) fn vector(&self, p: [Form; 3]) -> [Form; 3] {
+        let entry = |i: usize, s: usize| self.rows[i][s] * p[s];
         std::array::from_fn(|i| entry(i, 0) + entry(i, 1) + entry(i, 2))
     }
 }

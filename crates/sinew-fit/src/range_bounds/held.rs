@@ -1,5 +1,5 @@
-//! What predictors see over ranges of motion that go beyond the trained ones: joints held within these, and gradients
-//! carried on by the skeleton, as the run time does it (`sinew-runtime/src/beyond.rs`):
+//! What predictors see over ranges of motion that go beyond the trained ones: joints held within these, and, unless the whole
+//! pose is held (`bones`), gradients carried on by the skeleton, as the run time does it (`sinew-runtime/src/beyond.rs`):
 //!
 //!   `Q_h⁻¹ D_k = Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f) exp(ρ̃′) S′`.
 //!

@@ -59,6 +59,22 @@ impl Interval {
     }
 }
 
+/// The range of `Σ_k w_k x_k` for x_k within `ranges` and weights w_k within `shares` that sum to one.
+///
+/// `Σ_k w_k x_k = μ + Σ_k w_k (x_k − μ)` for any μ. The one that bounds an end best is an end of one of the ranges.
+pub(super) fn blended(shares: &[Interval], ranges: &[Interval]) -> Interval {
+    let upper = |end: &dyn Fn(&Interval) -> f64| {
+        let at = |mu: f64| {
+            let parts = shares.iter().zip(ranges).map(|(share, range)| (share, end(range) - mu));
+            mu + parts.map(|(share, apart)| (share.low * apart).max(share.high * apart)).sum::<f64>()
+        };
+        ranges.iter().map(|range| at(end(range))).fold(f64::INFINITY, f64::min)
+    };
+    // A negative weight takes the other end.
+    let negative: f64 = shares.iter().zip(ranges).map(|(share, x)| (-share.low).max(0.0) * (x.high - x.low)).sum();
+    Interval { low: -upper(&|range| -range.low) - negative, high: upper(&|range| range.high) + negative }
+}
+
 impl std::ops::Add for Interval {
     type Output = Self;
     fn add(self, other: Self) -> Self {
@@ -79,5 +95,31 @@ impl std::ops::Mul for Interval {
         let products = [self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high];
         let fold = |pick: fn(f64, f64) -> f64| products[1..].iter().copied().fold(products[0], pick);
         Self { low: fold(f64::min), high: fold(f64::max) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blend_reaches_its_ends_and_never_leaves_them() {
+        let interval = |low: f64, high: f64| Interval { low, high };
+        let ranges = [interval(-1.0, 2.0), interval(0.0, 5.0), interval(-4.0, 1.0)];
+        for (shares, expected) in [
+            // All of one; anything; a little of each; next to one mixture alone.
+            ([interval(1.0, 1.0), interval(0.0, 0.0), interval(0.0, 0.0)], interval(-1.0, 2.0)),
+            ([interval(0.0, 1.0); 3], interval(-4.0, 5.0)),
+            ([interval(0.5, 1.0), interval(0.0, 0.2), interval(0.0, 0.5)], interval(-2.5, 2.6)),
+            ([interval(0.5, 0.5), interval(0.25, 0.25), interval(0.25, 0.25)], interval(-1.5, 2.5)),
+        ] {
+            let found = blended(&shares, &ranges);
+            // 1e-12: a few roundings.
+            assert!((found.low - expected.low).abs() < 1e-12, "{found:?} instead of {expected:?}");
+            assert!((found.high - expected.high).abs() < 1e-12, "{found:?} instead of {expected:?}");
+        }
+        // 1.5 times the first less half of the second.
+        let found = blended(&[interval(1.5, 1.5), interval(-0.5, -0.5)], &ranges[..2]);
+        assert!(found.low <= -1.5 - 2.5 && found.high >= 3.0, "{found:?}");
     }
 }

@@ -73,6 +73,29 @@ impl<'a> Joints<'a> {
         Rotation { form: turned.rigid_times(&exact(rest.transpose())), middle: rest * middle * rest.transpose(), half }
     }
 
+    /// Whether one of the joints between bones `b` and `f` may be held.
+    pub(super) fn hold_between(&self, b: usize, f: usize) -> bool {
+        let (up, down) = held::between(self.setting.skeleton, b, f);
+        up.iter().chain(&down).any(|&b| self.seen(b).held)
+    }
+
+    /// The turn of joint `b` as its bone takes it, in the bone's own rest frame: from the ranges, or held.
+    pub(super) fn turn(&self, b: usize, held: bool) -> FormAffine {
+        if held {
+            let rest = self.setting.rest[b].matrix3;
+            let theta = self.seen(b).theta;
+            return FormAffine::exponential(&std::array::from_fn(|i| {
+                let mut sum = Form::ZERO;
+                (0..3).for_each(|k| sum.add_scaled(&theta[k], rest.col(i)[k]));
+                sum
+            }));
+        }
+        let turns = self.ranges.joints[b].iter().enumerate();
+        turns.fold(FormAffine::exact(DAffine3::IDENTITY), |all, (k, turn)| {
+            all.rigid_times(&FormAffine::turn(turn, self.needs.symbol(b, k)))
+        })
+    }
+
     /// θ̃ of joint `b`: the turn's logarithm, turned from the bone's rest frame into the root's.
     fn logarithm(&self, b: usize) -> [Form; 3] {
         let (turns, rest) = (&self.ranges.joints[b], self.setting.rest[b].matrix3);

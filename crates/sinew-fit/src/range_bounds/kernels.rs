@@ -200,9 +200,13 @@ impl Displaced {
         correction.parts.iter().map(of).filter(|displaced| !displaced.displacements.is_empty()).collect()
     }
 
-    /// What it adds to the block, relative to its home bone.
-    pub(super) fn over(&self, kernels: &Kernels, bones: &Bones) -> [Form; 3] {
-        let kernel = kernels.region(self.region);
+    /// What region `region` displaces every vertex of a block by in the frame of `bone`: `displacements`, (vertices)(N).
+    pub(super) fn new(region: usize, bone: usize, displacements: Vec<Vec<DVec3>>) -> Self {
+        Self { region, bone, displacements, leaves_some: false }
+    }
+
+    /// What it adds to the block, relative to its home bone; `kernel` is its region's.
+    pub(super) fn over(&self, kernel: &Kernel, bones: &Bones) -> [Form; 3] {
         let vertex =
             |d: &Vec<DVec3>| -> [Interval; 3] { std::array::from_fn(|i| kernel.sum(d.iter().map(|d| d[i])).range()) };
         let still = self.leaves_some.then_some([Interval::exact(0.0); 3]);

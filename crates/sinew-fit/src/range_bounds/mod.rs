@@ -6,7 +6,7 @@
 //! it. Boxes are in the root's rest frame; a character that moves carries them along.
 //!
 //! A block's box is put together in `blocks`, of what it `needs`, over `pieces` of the ranges: `bones` of the skeleton, `joints` as
-//! predictors see them (`logarithm`, `held`), `proxies`, corrections (`kernels`,
+//! predictors see them (`logarithm`, `held`), `proxies`, `points` that vertices are drawn from, corrections (`kernels`,
 //! `terms`); the arithmetic is in `form` and `interval`.
 
 mod blocks;
@@ -19,6 +19,7 @@ mod kernels;
 mod logarithm;
 mod needs;
 mod pieces;
+mod points;
 mod proxies;
 mod terms;
 #[cfg(test)]
@@ -77,7 +78,8 @@ fn off_rotation(m: DMat3) -> Option<f64> {
 struct Widening {
     /// In parts of the sizes that are summed.
     slack: f64,
-    /// How far the character reaches from its root at rest: coordinates next to nil are sums of that size.
+    /// How far the character, or what its vertices are drawn from, reaches from its root at rest: coordinates next to nil are
+    /// sums of that size.
     reach: f64,
 }
 
@@ -90,6 +92,7 @@ impl Widening {
         let bones = skeleton.bones().iter().map(|bone| bone.rest.translation);
         let vertices = model.character.rest_positions.iter().map(|&p| Vec3::from(p).as_dvec3());
         let reach = bones.chain(vertices).map(|p| to_root.transform_point3(p).length()).fold(0.0, f64::max);
+        let reach = reach.max(points_reach(model, reach));
         // Every joint on the way adds what it is off.
         let bones = skeleton.bones();
         let chain = |b: usize| std::iter::successors(Some(b), |&b| bones[b].parent);
@@ -106,6 +109,14 @@ impl Widening {
             high: (DVec3::from_array(sides.map(|side| side.high)) + widen).as_vec3(),
         }
     }
+}
+
+/// The sizes that are summed for a vertex that is drawn from points, of a character that reaches `reach`; nil without points.
+fn points_reach(model: &Model, reach: f64) -> f64 {
+    let Deformer::RotationalRegression(rr) = &model.deformer else { return 0.0 };
+    let size = |&[x, y, z, w]: &[f32; 4]| f64::from(Vec3::new(x, y, z).length()) + f64::from(w.abs()) * reach;
+    let vertices = rr.points.chunks_exact(rr.skin.width);
+    vertices.map(|points| points.iter().map(size).sum()).fold(0.0, f64::max)
 }
 
 /// `Σ_j w_j T_j o`: the first joint's image and the others relative to it; or, if that says more and no weight is negative, the

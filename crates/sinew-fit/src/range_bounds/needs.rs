@@ -10,7 +10,7 @@ use crate::norm::ranges::{RangesOfMotion, Turn};
 
 /// What a block needs of the model.
 pub(super) struct Needs {
-    /// The bone everything is taken relative to.
+    /// The bone everything is taken relative to, unless a piece holds the pose.
     pub(super) home: usize,
     /// Whether a bone's transform is needed at all, (J).
     pub(super) used: Vec<bool>,
@@ -54,6 +54,8 @@ impl Setting<'_> {
                 None => counts[of(term.joint)] += weight,
             }
         }
+        // Beyond the trained ranges these carry the block on.
+        block.shares.iter().for_each(|share| counts[share.bone] += 1e-3 * f64::from(share.most.abs()));
         // Corrections are small against what they correct.
         self.watched(block, displaced).into_iter().for_each(|b| counts[b] += 1e-4);
         let used = self.used(block, displaced, home);
@@ -86,6 +88,7 @@ impl Setting<'_> {
             }
         }
         bones.extend(self.changes(block).map(|change| change.bone));
+        bones.extend(block.shares.iter().map(|share| share.bone));
         bones.extend(displaced.iter().map(|displaced| displaced.bone));
         let mut used = vec![false; self.rest.len()];
         for mut b in bones {

@@ -4,7 +4,7 @@
 //! pieces in the middle, which decide nothing, stay as they are. A half lies in its whole, so that boxes only shrink. Halving
 //! from the whole ranges on would waste its steps: large pieces are all too wide, and all have to go.
 
-use super::form::Form;
+use super::form::{Form, SYMBOLS};
 use super::interval::Interval;
 use crate::norm::ranges::{RangesOfMotion, Turn};
 
@@ -20,27 +20,36 @@ const MOST_OF_ONE: usize = 16;
 /// At most this many hinges are cut evenly.
 const CUT_HINGES: usize = 4;
 
+/// A box over a piece of the ranges.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sides {
+    pub range: [Interval; 3],
+    /// By how much each of the forms' unknowns moves the box along each axis: what to halve, no more.
+    pub slopes: [[f64; SYMBOLS]; 3],
+}
+
+impl From<[Form; 3]> for Sides {
+    fn from(forms: [Form; 3]) -> Self {
+        Self { range: forms.map(|x| x.range()), slopes: forms.map(|x| x.slopes.map(f64::abs)) }
+    }
+}
+
 /// A part of the ranges and its box.
 struct Piece {
     ranges: RangesOfMotion,
     sides: [Interval; 3],
-    /// By how much each hinge moves the box along each axis, (hinges)(3).
-    slopes: Vec<[f64; 3]>,
+    slopes: [[f64; SYMBOLS]; 3],
 }
 
 /// The box around `bound(ranges)`, halving `hinges`: (joint, place among its turns), the places of the forms' unknowns.
 pub(super) fn hull(
     ranges: &RangesOfMotion,
     hinges: &[(usize, usize)],
-    bound: impl Fn(&RangesOfMotion) -> [Form; 3],
+    bound: impl Fn(&RangesOfMotion) -> Sides,
 ) -> [Interval; 3] {
     let piece = |ranges: RangesOfMotion, within: Option<[Interval; 3]>| {
-        let forms = bound(&ranges);
-        let sides = std::array::from_fn(|i| match within {
-            Some(within) => forms[i].range().meet(within[i]),
-            None => forms[i].range(),
-        });
-        let slopes = (0..hinges.len()).map(|k| [0, 1, 2].map(|i| forms[i].slopes[k].abs())).collect();
+        let Sides { range, slopes } = bound(&ranges);
+        let sides = within.map_or(range, |within| std::array::from_fn(|i| range[i].meet(within[i])));
         Piece { ranges, sides, slopes }
     };
     let mut pieces: Vec<Piece> = grid(ranges, hinges).into_iter().map(|cut| piece(cut, None)).collect();
@@ -85,7 +94,7 @@ fn hinge_to_halve(piece: &Piece, hinges: &[(usize, usize)], axis: usize) -> Opti
     let score = |k: usize| {
         let (b, place) = hinges[k];
         let Turn::Hinge { from, to, .. } = piece.ranges.joints[b][place] else { return 0.0 };
-        (piece.slopes[k][axis] + 0.1 * size) * (to - from)
+        (piece.slopes[axis][k] + 0.1 * size) * (to - from)
     };
     let best = (0..hinges.len()).max_by(|&a, &b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))?;
     (score(best) > 0.0).then_some(hinges[best])

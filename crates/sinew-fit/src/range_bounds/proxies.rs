@@ -2,11 +2,12 @@
 //!
 //! A proxy's transform is `t = c₁ d + c₂ q`, plus what a correction adds (see `sinew_runtime::deform::RotationalRegression`). Its
 //! gradient is `d = Q_f exp(ρ̃) S` with ρ̃ and S linear in features of θ̃; `exp(ρ̃)` is to first order
-//! ([`FormAffine::exponential`]). Where the ranges go beyond the trained ones gradients are carried on (`held`).
+//! ([`FormAffine::exponential`]). Where the ranges go beyond the trained ones gradients are carried on (`held`), or the bones
+//! are those of the held pose already (`blocks`).
 
 use std::cell::OnceCell;
 
-use glam::DVec3;
+use glam::{DVec3, DVec4};
 use sinew_runtime::Model;
 use sinew_runtime::deform::RotationalRegression;
 
@@ -47,6 +48,12 @@ impl Change {
         }
         changes
     }
+
+    /// `D_e h` of each number that drives the region, (N).
+    pub(super) fn at(&self, h: DVec4) -> impl Iterator<Item = DVec3> + '_ {
+        let column = |d: &[f64; 12], s: usize| DVec3::from_slice(&d[3 * s..]);
+        self.d.iter().map(move |d| (0..4).map(|s| column(d, s) * h[s]).sum())
+    }
 }
 
 /// The palette's transforms relative to the home bone, made when asked for.
@@ -56,10 +63,10 @@ pub(super) struct Proxies<'a> {
     bones: &'a Bones,
     joints: &'a Joints<'a>,
     /// `−Q_h⁻¹ t_h`, the translation of `T_h⁻¹`.
-    back: [Form; 3],
+    pub(super) back: [Form; 3],
     /// `Q_h⁻¹ D_k`, (P).
     gradients: Vec<OnceCell<FormAffine>>,
-    driven: Option<Driven<'a>>,
+    pub(super) driven: Option<&'a Driven<'a>>,
 }
 
 impl<'a> Proxies<'a> {
@@ -68,10 +75,10 @@ impl<'a> Proxies<'a> {
         setting: &'a Setting<'a>,
         bones: &'a Bones,
         joints: &'a Joints<'a>,
+        driven: Option<&'a Driven<'a>>,
     ) -> Self {
         let gradients = (0..setting.proxies).map(|_| OnceCell::new()).collect();
-        let driven = setting.model.proxy_correction().map(|correction| Driven::new(&correction.drivers, joints));
-        let inverse = bones.home.inverse_rotation();
+        let inverse = bones.seen_home.inverse_rotation();
         let back = [0, 1, 2].map(|i| inverse.rows[i][3]);
         Self { rr, setting, bones, joints, back, gradients, driven }
     }
@@ -137,7 +144,7 @@ impl<'a> Proxies<'a> {
     }
 
     /// `Q_h⁻¹ Q_f exp(ρ̃) S` of predictor `k`, carried on where the ranges go beyond the trained ones.
-    fn gradient(&self, k: usize) -> &FormAffine {
+    pub(super) fn gradient(&self, k: usize) -> &FormAffine {
         self.gradients[k].get_or_init(|| self.predicted(k))
     }
 
@@ -187,11 +194,13 @@ impl<'a> Proxies<'a> {
 
     /// `Σ_b ω_kb (Q_h⁻¹ Q_b) (Q′_bᵀ Q′_f)`: what was found in the frame of bone `f` for proxy `k`, carried on.
     fn carried(&self, k: usize, f: usize) -> FormAffine {
+        if self.setting.holds_bones {
+            return self.bones.relative[f].linear();
+        }
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
         for &(b, share) in &self.setting.carriers[k] {
-            let (up, down) = held::between(self.setting.skeleton, b, f);
-            let beyond = up.iter().chain(&down).any(|&b| self.joints.seen(b).held);
-            let part = if beyond {
+            let part = if self.joints.hold_between(b, f) {
+                let (up, down) = held::between(self.setting.skeleton, b, f);
                 self.bones.relative[b].linear().rigid_times(&held::turn(&up, &down, self.joints))
             } else {
                 self.bones.relative[f].linear()
@@ -204,7 +213,7 @@ impl<'a> Proxies<'a> {
 
     /// What turns changes of proxy `p` in the frame of `bone`.
     fn turn(&self, p: usize, bone: usize) -> FormAffine {
-        match &self.driven {
+        match self.driven {
             Some(Driven::Polynomials(_)) => self.carried(p, bone),
             _ => self.bones.relative[bone].linear(),
         }
@@ -213,7 +222,7 @@ impl<'a> Proxies<'a> {
     /// What the correction adds to proxy bone `p`, relative to h.
     fn correction(&self, p: usize) -> FormAffine {
         let mut sum = FormAffine::from(|_, _| Form::ZERO);
-        let Some(driven) = &self.driven else { return sum };
+        let Some(driven) = self.driven else { return sum };
         for change in &self.setting.changes[p] {
             let kernel = driven.region(change.region);
             let own = FormAffine::from(|i, s| kernel.sum(change.d.iter().map(|d| d[3 * s + i])));
@@ -227,7 +236,7 @@ impl<'a> Proxies<'a> {
     fn correction_of(&self, p: usize, point: DVec3) -> [Form; 3] {
         let lever = point.extend(1.0).to_array();
         let mut sum = [Form::ZERO; 3];
-        let Some(driven) = &self.driven else { return sum };
+        let Some(driven) = self.driven else { return sum };
         for change in &self.setting.changes[p] {
             let kernel = driven.region(change.region);
             let at = |d: &[f64; 12], i: usize| (0..4).map(|s| d[3 * s + i] * lever[s]).sum();

@@ -5,8 +5,10 @@ use sinew_examples::{Examples, datasets};
 use sinew_runtime::{Correction, Evaluator};
 
 use super::*;
+use crate::correct::distil::Distil;
 use crate::correct::{CorrectionParams, Place};
 use crate::methods::rr::RrParams;
+use crate::norm::ranges::Turn;
 use crate::{Method, Quiet, Training, fit, to_model};
 
 fn dataset(name: &str) -> Examples {
@@ -78,11 +80,17 @@ fn check(what: &str, model: &Model, skeleton: &Skeleton, ranges: &RangesOfMotion
     checked
 }
 
-/// Bounds of a regression over ranges far wider than the trained ones.
-fn check_beyond(what: &str, examples: &Examples, model: &Model, turns: &[&str]) {
+/// No vertex leaves its box over ranges far wider than the trained ones, however wide the box.
+fn check_held(what: &str, examples: &Examples, model: &Model, turns: &[&str]) -> Checked {
     let ranges = everywhere(examples.skeleton(), turns);
     let checked = check(what, model, examples.skeleton(), &ranges, 512);
     assert!(checked.beyond > RANDOM / 2, "{what}: only {} poses are beyond the trained ranges", checked.beyond);
+    checked
+}
+
+/// The same, and the boxes are not much too wide.
+fn check_beyond(what: &str, examples: &Examples, model: &Model, turns: &[&str]) {
+    let checked = check_held(what, examples, model, turns);
     // Random poses do not reach the corners of several hinges; a box three times as long still culls.
     assert!(checked.ratio < 3.0, "{what}: {:.2} times what the poses reach", checked.ratio);
 }
@@ -101,6 +109,70 @@ fn no_pose_beyond_the_trained_ranges_leaves_the_bounds_of_a_regression() {
         assert_eq!(model.correction.as_ref().map(Correction::kind), kind);
         check_beyond(&format!("arm, {kind:?}"), &arm, &model, &turns);
     }
+}
+
+/// A distilled regression draws vertices from points: beyond its ranges the whole pose is held, and the vertices carried on.
+#[test]
+fn no_pose_leaves_the_bounds_of_a_distilled_regression() {
+    let arm = dataset("arm");
+    let training = Training::new(&arm, &arm.split().train).unwrap();
+    let method = Method::RotationalRegression(RrParams { proxy_bones: Some(6), ..RrParams::default() });
+    let params = CorrectionParams { distil: Distil::On, ..CorrectionParams::new(Place::Proxies) };
+    let model = fit(&training, &Method::Corrected(Box::new(method), params), &Quiet).unwrap().model;
+    assert!(matches!(&model.deformer, Deformer::RotationalRegression(rr) if !rr.points.is_empty()));
+    check_beyond("arm, distilled", &arm, &model, &["hinge 0 0 1 -20 100", "hinge 1 0 0 -40 40"]);
+    check_beyond("arm, distilled, one hinge", &arm, &model, &["hinge 0 0 1 -100 170"]);
+    check_within("arm, distilled", &arm, &model);
+}
+
+/// The same with key gradients, kernels and displacements of vertices, whatever the points. No fit gives such points, so that
+/// nothing is asked of the boxes' width.
+#[test]
+fn no_pose_leaves_the_bounds_of_a_regression_with_points() {
+    let arm = dataset("arm");
+    for place in [None, Some(Place::Proxies), Some(Place::Vertices)] {
+        let mut model = regression(&arm, 6, place, 1);
+        give_points(&mut model);
+        check_held(&format!("arm, {place:?}, points"), &arm, &model, &["hinge 0 0 1 -20 100", "hinge 1 0 0 -40 40"]);
+        check_within(&format!("arm, {place:?}, points"), &arm, &model);
+    }
+}
+
+/// Draws the vertices from points that part a little from themselves, by weights of which some are negative.
+fn give_points(model: &mut Model) {
+    let origin = Vec3::from(model.character.bones[model.character.root()].rest.translation);
+    let Deformer::RotationalRegression(rr) = &mut model.deformer else { panic!("a regression") };
+    let width = rr.skin.width;
+    for (v, &rest) in model.character.rest_positions.iter().enumerate() {
+        let weights = &rr.skin.weights[v * width..(v + 1) * width];
+        let drawn = weights.iter().filter(|&&w| w != 0.0).count();
+        // From the last entry to the first, so that their sum stays one.
+        let moved = |k: usize| match k {
+            0 if drawn > 1 => 0.1,
+            _ if drawn > 1 && k == drawn - 1 => -0.1,
+            _ => 0.0,
+        };
+        for (k, &weight) in weights.iter().enumerate() {
+            let w = weight + moved(k);
+            let apart = if weight == 0.0 { Vec3::ZERO } else { 0.01 * Vec3::new((v % 3) as f32 - 1.0, k as f32, 0.5) };
+            rr.points.push((w * (Vec3::from(rest) - origin) + apart).extend(w).to_array());
+        }
+    }
+}
+
+/// Bounds of a regression over a part of the trained ranges: nothing is held.
+fn check_within(what: &str, examples: &Examples, model: &Model) {
+    let skeleton = examples.skeleton();
+    let to_root = skeleton.rest_root_frame().inverse().matrix3;
+    // Both joints of the arm were trained about the root's x axis.
+    let turn = |bone: &Bone| {
+        let rest = sinew_examples::nearest_rotation(to_root * bone.rest.matrix3);
+        Turn::Hinge { axis: rest.transpose() * DVec3::X, from: 0.05, to: 0.4 }
+    };
+    let joints = skeleton.bones().iter().map(|bone| bone.parent.map(|_| turn(bone)).into_iter().collect()).collect();
+    let ranges = RangesOfMotion { joints };
+    let checked = check(&format!("{what}, within"), model, examples.skeleton(), &ranges, 512);
+    assert_eq!(checked.beyond, 0, "{what}");
 }
 
 #[test]
