@@ -5,6 +5,7 @@ use sinew_runtime::correction::ProxyCorrection;
 use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Correction, Deformer, Model};
 
+use super::distil::points::Drawn;
 use crate::cross_validation::squared_error;
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training, predict, to_model};
@@ -32,6 +33,11 @@ impl Corrected {
         SparseWeights::of(&self.deformer().skin)
     }
 
+    /// The terms or example poses of all regions of the changes together.
+    pub fn term_count(&self) -> usize {
+        (0..self.correction.regions.len()).map(|r| self.correction.drivers.inputs(r)).sum()
+    }
+
     /// Entries a vertex at most.
     pub fn width(&self) -> usize {
         self.deformer().skin.width
@@ -40,6 +46,13 @@ impl Corrected {
     /// The regression drawn by `weights`, without changes.
     pub fn drawn_by(&self, weights: &SparseWeights) -> Model {
         let deformer = RotationalRegression { skin: to_model::skin(weights), ..self.deformer().clone() };
+        Model { deformer: Deformer::RotationalRegression(deformer), ..self.model.clone() }
+    }
+
+    /// The regression with vertices drawn from points, without changes; `weights` are for what needs weights.
+    pub fn drawn_from(&self, training: &Training, drawn: &[Drawn], weights: &SparseWeights) -> Model {
+        let (skin, points) = to_model::drawn_points(training, drawn, weights);
+        let deformer = RotationalRegression { skin, points, ..self.deformer().clone() };
         Model { deformer: Deformer::RotationalRegression(deformer), ..self.model.clone() }
     }
 

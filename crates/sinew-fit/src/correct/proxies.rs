@@ -8,12 +8,13 @@
 //! weighs on the vertices. The matrix is the same for all poses and for x, y, z. The changes, turned into the frame of
 //! the bone that carries the proxy and measured by M_p, are the targets of the regression over poses.
 
-use glam::{DAffine3, DMat3, DVec3};
+use glam::{DAffine3, DMat3, DVec3, DVec4, Vec4};
 use nalgebra::Matrix4;
 use rayon::prelude::*;
 use sinew_examples::nearest_rotation;
 use sinew_runtime::correction::{Drivers, ProxyCorrection, ProxyRegion};
-use sinew_runtime::{Deformer, Model, Skin};
+use sinew_runtime::deform::RotationalRegression;
+use sinew_runtime::{Deformer, Model};
 
 use super::components::{self, Budget, Components};
 use super::poses::PoseTable;
@@ -37,9 +38,10 @@ const COMPRESSION_LOSS: f64 = 0.02;
 const EXACT_LOSS: f64 = 1e-5;
 
 /// The proxy bones as the correction sees them.
+#[derive(Clone)]
 pub(super) struct Proxies {
-    /// Weights over the proxy bones only, (V): (proxy, weight).
-    weights: Vec<Vec<(usize, f64)>>,
+    /// What the proxy bones draw each vertex from, (V): (proxy, ĥ), about the proxy's centre.
+    points: Vec<Vec<(usize, [f64; 4])>>,
     /// c_p, (P).
     centres: Vec<DVec3>,
     /// The bone that carries each proxy's vertices, (P).
@@ -97,7 +99,7 @@ pub fn fit(
         let method = &model.metadata.method;
         return Err(FitError::Data(format!("`{method}` has no proxy bones to correct; use `--correct vertices`")));
     };
-    let proxies = Proxies::new(training, model, &deformer.skin, deformer.proxy_count());
+    let proxies = Proxies::new(training, model, deformer);
     let (changes, undrawn) = proxies.changes(training, model, params);
     let fit = |with_rest: bool| {
         let table = PoseTable::new(training, with_rest);
@@ -122,12 +124,13 @@ pub fn fit(
 }
 
 impl Proxies {
-    pub fn new(training: &Training, model: &Model, skin: &Skin, count: usize) -> Self {
-        let own = |v: usize| skin.vertex(v).filter(|&(i, _)| i < count).map(|(i, w)| (i, f64::from(w))).collect();
-        let weights: Vec<Vec<(usize, f64)>> = (0..training.vertex_count()).map(own).collect();
+    pub fn new(training: &Training, model: &Model, deformer: &RotationalRegression) -> Self {
+        let count = deformer.proxy_count();
+        let drawn = drawn_points(training, deformer);
         let mut sums = vec![(DVec3::ZERO, 0.0, vec![0.0; training.bone_count()]); count];
-        for (v, pairs) in weights.iter().enumerate() {
-            for &(p, w) in pairs {
+        for (v, pairs) in drawn.iter().enumerate() {
+            for &(p, h) in pairs {
+                let w = h.w.abs();
                 sums[p].0 += w * training.rest[v];
                 sums[p].1 += w;
                 model.character.skin.vertex(v).for_each(|(b, s)| sums[p].2[b] += w * f64::from(s));
@@ -136,15 +139,17 @@ impl Proxies {
         let heaviest =
             |carried: &[f64]| crate::cross_validation::least(&carried.iter().map(|c| -c).collect::<Vec<_>>());
         let centres: Vec<DVec3> = sums.iter().map(|(sum, weight, _)| *sum / weight.max(f64::MIN_POSITIVE)).collect();
+        let about = |&(p, h): &(usize, DVec4)| (p, (h.truncate() - h.w * centres[p]).extend(h.w).to_array());
+        let points: Vec<Vec<(usize, [f64; 4])>> = drawn.iter().map(|pairs| pairs.iter().map(about).collect()).collect();
         let mut masses = vec![Matrix4::zeros(); count];
-        for (v, pairs) in weights.iter().enumerate() {
-            for &(p, w) in pairs {
-                let h = nalgebra::Vector4::from(homogeneous(training.rest[v] - centres[p]));
-                masses[p] += w * h * h.transpose();
-            }
+        for &(p, h) in points.iter().flatten() {
+            // w [v̂ − c; 1] [v̂ − c; 1]ᵀ; points of their own have weights that may be nil.
+            let scale = if deformer.points.is_empty() { 1.0 / h[3] } else { 1.0 };
+            let h = nalgebra::Vector4::from(h);
+            masses[p] += scale * h * h.transpose();
         }
         Self {
-            weights,
+            points,
             centres,
             bones: sums.iter().map(|(_, _, carried)| heaviest(carried)).collect(),
             masses: masses.into_iter().map(factor).collect(),
@@ -155,7 +160,7 @@ impl Proxies {
     /// (N + 1)(P), column by column; and the squared residual that they leave at the training poses.
     pub fn changes(&self, training: &Training, model: &Model, params: &CorrectionParams) -> (Vec<Vec<[f64; 12]>>, f64) {
         let spread = if params.closeness == Closeness::Exact { EXACT_SPREAD } else { SMOOTH_SPREAD };
-        let system = Cholesky::new(self.matrix(training, spread), 4 * self.centres.len());
+        let system = Cholesky::new(self.matrix(spread), 4 * self.centres.len());
         let predicted = predict::training_poses(model, training);
         let rest = vec![DAffine3::IDENTITY; training.bone_count()];
         let predicted_rest = predict::rest_pose(model, training);
@@ -164,16 +169,13 @@ impl Proxies {
                 Some(predicted) => (&training.vertices[e], predicted, &training.transforms[e]),
                 None => (&training.rest, &predicted_rest, &rest),
             };
-            let solution = system.solve3(&self.pulls(&training.rest, truth, predicted));
+            let solution = system.solve3(&self.pulls(truth, predicted));
             let turns: Vec<DMat3> = transforms.iter().map(|t| nearest_rotation(t.matrix3)).collect();
-            let moved = |v: usize, &(p, w): &(usize, f64)| -> DVec3 {
-                let h = homogeneous(training.rest[v] - self.centres[p]);
-                (0..4).map(|k| w * h[k] * solution[4 * p + k]).sum()
+            let moved = |&(p, h): &(usize, [f64; 4])| -> DVec3 { (0..4).map(|k| h[k] * solution[4 * p + k]).sum() };
+            let left = |(v, pairs): (usize, &Vec<(usize, [f64; 4])>)| {
+                (truth[v] - predicted[v] - pairs.iter().map(moved).sum::<DVec3>()).length_squared()
             };
-            let left = |(v, pairs): (usize, &Vec<(usize, f64)>)| {
-                (truth[v] - predicted[v] - pairs.iter().map(|pair| moved(v, pair)).sum::<DVec3>()).length_squared()
-            };
-            let undrawn: f64 = self.weights.iter().enumerate().map(left).sum();
+            let undrawn: f64 = self.points.iter().enumerate().map(left).sum();
             (undrawn, self.measured(&solution, &turns))
         };
         let poses: Vec<(f64, Vec<[f64; 12]>)> = (0..=training.pose_count()).into_par_iter().map(pose).collect();
@@ -182,12 +184,11 @@ impl Proxies {
     }
 
     /// What a residual asks of the proxies: `Φᵀ r`, (4P).
-    pub fn pulls(&self, rest: &[DVec3], truth: &[DVec3], predicted: &[DVec3]) -> Vec<DVec3> {
+    pub fn pulls(&self, truth: &[DVec3], predicted: &[DVec3]) -> Vec<DVec3> {
         let mut pulls = vec![DVec3::ZERO; 4 * self.centres.len()];
-        for (v, pairs) in self.weights.iter().enumerate() {
-            for &(p, w) in pairs {
-                let h = homogeneous(rest[v] - self.centres[p]);
-                (0..4).for_each(|k| pulls[4 * p + k] += w * h[k] * (truth[v] - predicted[v]));
+        for (pairs, (truth, predicted)) in self.points.iter().zip(truth.iter().zip(predicted)) {
+            for &(p, h) in pairs {
+                (0..4).for_each(|k| pulls[4 * p + k] += h[k] * (truth - predicted));
             }
         }
         pulls
@@ -201,9 +202,9 @@ impl Proxies {
     }
 
     /// The equations of a smooth correction.
-    pub fn spreading(&self, training: &Training) -> Spreading {
+    pub fn spreading(&self) -> Spreading {
         let size = 4 * self.centres.len();
-        let gram = self.matrix(training, 0.0);
+        let gram = self.matrix(0.0);
         let block =
             |p: usize, q: usize| -> [f64; 16] { std::array::from_fn(|k| gram[(4 * p + k / 4) * size + 4 * q + k % 4]) };
         let row = |p: usize| {
@@ -212,21 +213,19 @@ impl Proxies {
         };
         Spreading {
             shared: (0..self.centres.len()).map(row).collect(),
-            system: Cholesky::new(self.matrix(training, SMOOTH_SPREAD), size),
+            system: Cholesky::new(self.matrix(SMOOTH_SPREAD), size),
         }
     }
 
     /// `ΦᵀΦ + μ diag(M_p)`, (4P, 4P).
-    fn matrix(&self, training: &Training, spread: f64) -> Vec<f64> {
+    fn matrix(&self, spread: f64) -> Vec<f64> {
         let size = 4 * self.centres.len();
         let mut matrix = vec![0.0; size * size];
-        for (v, pairs) in self.weights.iter().enumerate() {
-            for &(p, wp) in pairs {
-                let hp = homogeneous(training.rest[v] - self.centres[p]);
-                for &(q, wq) in pairs {
-                    let hq = homogeneous(training.rest[v] - self.centres[q]);
+        for pairs in &self.points {
+            for &(p, hp) in pairs {
+                for &(q, hq) in pairs {
                     for k in 0..16 {
-                        matrix[(4 * p + k / 4) * size + 4 * q + k % 4] += wp * wq * hp[k / 4] * hq[k % 4];
+                        matrix[(4 * p + k / 4) * size + 4 * q + k % 4] += hp[k / 4] * hq[k % 4];
                     }
                 }
             }
@@ -247,6 +246,14 @@ impl Proxies {
         let moved = DVec3::from_slice(&columns[9..]) - linear * self.centres[p];
         columns[9..].copy_from_slice(&moved.to_array());
         columns
+    }
+
+    /// What a pull on a proxy about its centre, (4), asks of its measured change: `turn G L⁻ᵀ`, column by column.
+    pub fn measured_pull(&self, p: usize, pull: &[DVec3], turn: DMat3) -> [f64; 12] {
+        // Row by row: L⁻¹ Gᵀ.
+        let mut rows = nalgebra::Matrix4x3::from_fn(|k, c| (turn * pull[k])[c]);
+        self.masses[p].solve_lower_triangular_mut(&mut rows);
+        std::array::from_fn(|i| rows[(i / 3, i % 3)])
     }
 
     /// The same about the proxy's centre.
@@ -273,8 +280,19 @@ impl Spreading {
     }
 }
 
-fn homogeneous(v: DVec3) -> [f64; 4] {
-    [v.x, v.y, v.z, 1.0]
+/// What the proxy bones of `deformer` draw each vertex from, in the root's rest frame, (V): (proxy, h).
+fn drawn_points(training: &Training, deformer: &RotationalRegression) -> Vec<Vec<(usize, DVec4)>> {
+    let count = deformer.proxy_count();
+    let to_root = training.skeleton.rest_root_frame().matrix3.transpose();
+    let of_vertex = |v: usize| -> Vec<(usize, DVec4)> {
+        if deformer.points.is_empty() {
+            let pairs = deformer.skin.vertex(v).filter(|&(i, _)| i < count);
+            return pairs.map(|(i, w)| (i, f64::from(w) * training.rest[v].extend(1.0))).collect();
+        }
+        let in_root = |h: [f32; 4]| (to_root * Vec4::from(h).truncate().as_dvec3()).extend(f64::from(h[3]));
+        deformer.vertex(v, [0.0; 3]).filter(|&(i, _)| i < count).map(|(i, h)| (i, in_root(h))).collect()
+    };
+    (0..training.vertex_count()).map(of_vertex).collect()
 }
 
 /// The lower Cholesky factor of a proxy's mass; a flat or empty one is thickened until it has one.
@@ -386,7 +404,7 @@ mod tests {
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let model = crate::fit(&training, &Method::by_name("rr").unwrap(), &Quiet).unwrap().model;
         let Deformer::RotationalRegression(d) = &model.deformer else { panic!("a regression") };
-        let proxies = Proxies::new(&training, &model, &d.skin, d.proxy_count());
+        let proxies = Proxies::new(&training, &model, d);
         let mut rng = sinew_examples::Rng::new(5);
         let mut random = || DVec3::from_array(std::array::from_fn(|_| rng.range(-1.0, 1.0)));
         let changes = (0..4 * d.proxy_count()).map(|_| random()).collect();
@@ -397,15 +415,12 @@ mod tests {
     fn what_changes_draw_is_what_a_residual_of_just_that_asks_for() {
         let (training, proxies, changes) = changed();
         let moved = |v: usize| -> DVec3 {
-            let by = |&(p, w): &(usize, f64)| -> DVec3 {
-                let h = homogeneous(training.rest[v] - proxies.centres[p]);
-                (0..4).map(|k| w * h[k] * changes[4 * p + k]).sum()
-            };
-            proxies.weights[v].iter().map(by).sum()
+            let by = |&(p, h): &(usize, [f64; 4])| -> DVec3 { (0..4).map(|k| h[k] * changes[4 * p + k]).sum() };
+            proxies.points[v].iter().map(by).sum()
         };
         let truth: Vec<DVec3> = (0..training.vertex_count()).map(|v| training.rest[v] + moved(v)).collect();
-        let asked = proxies.pulls(&training.rest, &truth, &training.rest);
-        let drawn = proxies.spreading(&training).drawn(&changes);
+        let asked = proxies.pulls(&truth, &training.rest);
+        let drawn = proxies.spreading().drawn(&changes);
         let size = asked.iter().map(|x| x.length()).fold(0.0, f64::max);
         for (a, b) in asked.iter().zip(&drawn) {
             // 1e-11: the same sums over thousands of vertices in another order.

@@ -14,7 +14,7 @@ use sinew_runtime::Model;
 
 use crate::geometry::JointRotations;
 use crate::geometry::rotation::exp;
-use crate::{Training, predict};
+use crate::{Training, predict, to_model};
 
 /// Vertices of all imagined poses together, about: what time and memory allow.
 const VERTICES: usize = 1_500_000;
@@ -28,6 +28,10 @@ const FOLLOWS: f64 = 0.3;
 
 /// How much all imagined poses together count beside the training poses.
 const SHARE: f64 = 4.0;
+
+/// How many times as far the joints are turned in corners, and how many corners there are at most.
+const FARTHER: f64 = 2.0;
+const MOST_CORNERS: usize = 60;
 
 /// What is blended in one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +78,40 @@ pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model, ble
     let first = training.sources.iter().max().map_or(0, |last| last + 1);
     both.sources.extend(first..first + count);
     both
+}
+
+/// The poses that are `seen` and, after them, the training poses turned twice as far and held within the trained ranges, as
+/// `teacher` draws them: corners of the ranges, where poses beyond them are held. All together they count `share` times what
+/// is seen.
+#[must_use]
+pub fn with_corners(
+    seen: &Training,
+    training: &Training,
+    joints: &JointRotations,
+    teacher: &Model,
+    share: f64,
+) -> Training {
+    let (places, order) = (joint_places(training), parents_first(training));
+    let ranges = to_model::joint_ranges(joints);
+    let count = training.pose_count().min(MOST_CORNERS);
+    let corner = |k: usize| {
+        let e = k * training.pose_count() / count;
+        let mut local = local(training, joints, &places, &training.transforms[e], e);
+        for (b, log) in local.logs.iter_mut().enumerate() {
+            let farther = FARTHER * *log;
+            *log = ranges.held(b, farther.as_vec3().into()).map_or(farther, |held| glam::Vec3::from(held).as_dvec3());
+        }
+        composed(training, &places, &order, &local)
+    };
+    let transforms: Vec<Vec<DAffine3>> = (0..count).map(corner).collect();
+    let mut all = seen.clone();
+    all.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
+    all.transforms.extend(transforms);
+    let weight = share * seen.pose_weights.iter().sum::<f64>() / count as f64;
+    all.pose_weights.extend(std::iter::repeat_n(weight, count));
+    let first = seen.sources.iter().max().map_or(0, |last| last + 1);
+    all.sources.extend(first..first + count);
+    all
 }
 
 /// Where the joints are at rest, in the root's frame, (J).

@@ -26,8 +26,9 @@ const RIDGE: f64 = 1e-6;
 /// Terms a region at most: on a body more of them follow what chance makes of poses between the examples.
 const MOST_TERMS: usize = 16;
 
-/// Sweeps in which the coefficients of all regions follow what they leave together, the first included.
-const SWEEPS: usize = 3;
+/// Steps of conjugate gradients at most, and the part of the first gradient (squared) after which no more are taken.
+const STEPS: usize = 40;
+const SETTLED: f64 = 1e-5;
 
 /// Poses, and what terms are made of in them.
 pub struct Lessons<'a> {
@@ -48,8 +49,6 @@ pub struct Lessons<'a> {
 /// The terms of each region, with its bone.
 pub struct Chosen {
     regions: Vec<(usize, Vec<Monomial>)>,
-    /// The bone whose region each proxy is of, (P). It stays when weights change: another region's terms may not do.
-    bones: Vec<usize>,
 }
 
 impl Chosen {
@@ -102,7 +101,7 @@ impl<'a> Lessons<'a> {
 
     /// The terms that earn their place, and the student that they make of `model`.
     pub fn choose(&self, model: Model) -> (Chosen, Corrected) {
-        let asked = self.asked(&model, None);
+        let asked = self.asked(&model);
         let changes = self.changes(&asked);
         let of_region = |(bone, members): &(usize, Vec<u32>)| {
             let members: Vec<usize> = members.iter().map(|&p| p as usize).collect();
@@ -116,27 +115,21 @@ impl<'a> Lessons<'a> {
             (*bone, steps[..count].iter().map(|step| candidates[step.term].clone()).collect())
         };
         let parts = regions::by_bone(&asked.proxies.bones, self.seen.bone_count());
-        let chosen = Chosen { regions: parts.par_iter().map(of_region).collect(), bones: asked.proxies.bones.clone() };
+        let chosen = Chosen { regions: parts.par_iter().map(of_region).collect() };
         let student = self.fitted(model, asked, &chosen);
         (chosen, student)
     }
 
-    /// The student that the chosen terms make of `model`.
-    pub fn taught(&self, model: Model, chosen: &Chosen) -> Corrected {
-        let asked = self.asked(&model, Some(&chosen.bones));
-        self.fitted(model, asked, chosen)
-    }
-
-    fn asked(&self, model: &Model, bones: Option<&Vec<usize>>) -> Asked {
+    fn asked(&self, model: &Model) -> Asked {
         let Deformer::RotationalRegression(d) = &model.deformer else { unreachable!("proxies follow their bones") };
-        let mut proxies = Proxies::new(self.seen, model, &d.skin, d.proxy_count());
-        proxies.bones = bones.unwrap_or(&proxies.bones).clone();
+        let mut proxies = Proxies::new(self.seen, model, d);
+        proxies.bones = (0..d.proxy_count()).map(|p| d.c2.row(p).next().map_or(0, |(b, _)| b)).collect();
         let mut predicted = predict::training_poses(model, self.seen);
         predicted.push(predict::rest_pose(model, self.seen));
         let truth = self.seen.vertices.par_iter().chain([&self.seen.rest]);
-        let pulls = truth.zip(&predicted).map(|(truth, predicted)| proxies.pulls(&self.seen.rest, truth, predicted));
+        let pulls = truth.zip(&predicted).map(|(truth, predicted)| proxies.pulls(truth, predicted));
         let pulls = pulls.collect();
-        Asked { spreading: proxies.spreading(self.seen), proxies, pulls }
+        Asked { spreading: proxies.spreading(), proxies, pulls }
     }
 
     /// The measured changes of every pose, (N + 1)(P).
@@ -161,7 +154,7 @@ impl<'a> Lessons<'a> {
         values
     }
 
-    fn fitted(&self, model: Model, mut asked: Asked, chosen: &Chosen) -> Corrected {
+    fn fitted(&self, model: Model, asked: Asked, chosen: &Chosen) -> Corrected {
         let parts: Vec<Part> = regions::by_bone(&asked.proxies.bones, self.seen.bone_count())
             .into_iter()
             .filter_map(|(bone, members)| {
@@ -171,45 +164,95 @@ impl<'a> Lessons<'a> {
                 Some(Part { bone, members, monomials })
             })
             .collect();
-        let empty = |part: &Part| DMatrix::zeros(part.monomials.len(), 12 * part.members.len());
-        let mut solutions: Vec<DMatrix<f64>> = parts.iter().map(empty).collect();
-        for _ in 0..SWEEPS {
-            let more = self.solved(&parts, &self.changes(&asked));
-            let moved = self.moved(&asked.proxies, &parts, &more);
-            let drawn: Vec<Vec<DVec3>> = moved.par_iter().map(|moved| asked.spreading.drawn(moved)).collect();
-            let dot = |a: &[Vec<DVec3>]| -> f64 {
-                let pose = |(a, b): (&Vec<DVec3>, &Vec<DVec3>)| a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum::<f64>();
-                self.weights.iter().zip(moved.iter().zip(a).map(pose)).map(|(weight, sum)| weight * sum).sum()
-            };
-            let (along, length) = (dot(&asked.pulls), dot(&drawn));
-            if !(length > 0.0 && along > 0.0) {
-                break;
-            }
-            let step = along / length;
-            solutions.iter_mut().zip(&more).for_each(|(solution, more)| *solution += more * step);
-            asked.pulls.par_iter_mut().zip(&drawn).for_each(|(pulls, drawn)| {
-                pulls.iter_mut().zip(drawn).for_each(|(pull, drawn)| *pull -= step * *drawn);
-            });
-        }
+        let solutions = self.solved(&parts, asked.proxies.clone(), &asked.spreading, asked.pulls);
         Corrected { correction: self.correction(&asked.proxies, &parts, &solutions), model }
     }
 
-    /// The coefficients of each region's terms, measured, (R): (terms, 12 members).
-    fn solved(&self, parts: &[Part], changes: &[Vec<[f64; 12]>]) -> Vec<DMatrix<f64>> {
+    /// The coefficients of each region's terms, measured, (R): (terms, 12 members). Conjugate gradients on the squared error of the
+    /// vertices in all poses, preconditioned as if every proxy drew its vertices alone.
+    fn solved(
+        &self,
+        parts: &[Part],
+        proxies: Proxies,
+        spreading: &Spreading,
+        mut pulls: Vec<Vec<DVec3>>,
+    ) -> Vec<DMatrix<f64>> {
         let ridge = RIDGE * self.weights.iter().sum::<f64>();
-        let solve = |part: &Part| {
-            let (f, targets) = (self.values(part.monomials), self.targets(changes, &part.members));
-            let mut gram = f.tr_mul(&f);
+        let values: Vec<DMatrix<f64>> =
+            parts.iter().map(|part| terms::values(part.monomials, &self.coordinates)).collect();
+        let factor = |f: &DMatrix<f64>| {
+            let mut weighted = f.clone();
+            weighted.row_iter_mut().zip(&self.weights).for_each(|(mut row, weight)| row *= *weight);
+            let mut gram = f.tr_mul(&weighted);
             (0..gram.nrows()).for_each(|k| gram[(k, k)] += ridge);
-            let right = f.tr_mul(&targets);
-            gram.cholesky().map_or_else(|| right.clone() * 0.0, |factor| factor.solve(&right))
+            gram.cholesky()
         };
-        parts.par_iter().map(solve).collect()
+        let factors: Vec<_> = values.iter().map(factor).collect();
+        let empty = |part: &Part| DMatrix::<f64>::zeros(part.monomials.len(), 12 * part.members.len());
+        let mut solutions: Vec<DMatrix<f64>> = parts.iter().map(empty).collect();
+        let (mut direction, mut last, mut first) = (solutions.clone(), 0.0, 0.0);
+        let dot = |a: &[DMatrix<f64>], b: &[DMatrix<f64>]| a.iter().zip(b).map(|(a, b)| a.dot(b)).sum::<f64>();
+        for _ in 0..STEPS {
+            let mut gradient = self.asked_of(&proxies, parts, &values, &pulls);
+            gradient.iter_mut().zip(&solutions).for_each(|(g, solution)| *g -= solution * ridge);
+            let along = |(g, factor): (&DMatrix<f64>, &Option<_>)| -> DMatrix<f64> {
+                let factor: &Option<nalgebra::Cholesky<f64, nalgebra::Dyn>> = factor;
+                factor.as_ref().map_or_else(|| g * 0.0, |factor| factor.solve(g))
+            };
+            let steepest: Vec<DMatrix<f64>> = gradient.par_iter().zip(&factors).map(along).collect();
+            let length = dot(&gradient, &steepest);
+            first = f64::max(first, length);
+            if !(length > SETTLED * first) {
+                break;
+            }
+            let turned = if last > 0.0 { length / last } else { 0.0 };
+            last = length;
+            direction.iter_mut().zip(&steepest).for_each(|(d, z)| *d = z + &*d * turned);
+            let moved = self.moved(&proxies, parts, &values, &direction);
+            let drawn: Vec<Vec<DVec3>> = moved.par_iter().map(|moved| spreading.drawn(moved)).collect();
+            let pose = |(a, b): (&Vec<DVec3>, &Vec<DVec3>)| a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum::<f64>();
+            let curved: f64 =
+                self.weights.iter().zip(moved.iter().zip(&drawn).map(pose)).map(|(weight, sum)| weight * sum).sum();
+            let step = length / (curved + ridge * dot(&direction, &direction));
+            solutions.iter_mut().zip(&direction).for_each(|(solution, d)| *solution += d * step);
+            pulls.par_iter_mut().zip(&drawn).for_each(|(pulls, drawn)| {
+                pulls.iter_mut().zip(drawn).for_each(|(pull, drawn)| *pull -= step * *drawn);
+            });
+        }
+        solutions
+    }
+
+    /// What pulls on the proxies in all poses ask of the measured coefficients: the adjoint of [`Self::moved`].
+    fn asked_of(
+        &self,
+        proxies: &Proxies,
+        parts: &[Part],
+        values: &[DMatrix<f64>],
+        pulls: &[Vec<DVec3>],
+    ) -> Vec<DMatrix<f64>> {
+        let of_part = |(part, values): (&Part, &DMatrix<f64>)| {
+            let mut pulled = DMatrix::zeros(12 * part.members.len(), pulls.len());
+            for (e, pulls) in pulls.iter().enumerate() {
+                let turn = self.turns[e][part.bone].transpose() * self.weights[e];
+                for (i, &p) in part.members.iter().enumerate() {
+                    let own = proxies.measured_pull(p, &pulls[4 * p..4 * p + 4], turn);
+                    pulled.view_mut((12 * i, e), (12, 1)).copy_from_slice(&own);
+                }
+            }
+            (pulled * values).transpose()
+        };
+        parts.par_iter().zip(values).map(of_part).collect()
     }
 
     /// By how much terms with such coefficients change the proxies in every pose, about their centres, (N + 1)(4P).
-    fn moved(&self, proxies: &Proxies, parts: &[Part], solutions: &[DMatrix<f64>]) -> Vec<Vec<DVec3>> {
-        let in_bone = |(part, solution): (&Part, &DMatrix<f64>)| {
+    fn moved(
+        &self,
+        proxies: &Proxies,
+        parts: &[Part],
+        values: &[DMatrix<f64>],
+        solutions: &[DMatrix<f64>],
+    ) -> Vec<Vec<DVec3>> {
+        let in_bone = |((part, values), solution): ((&Part, &DMatrix<f64>), &DMatrix<f64>)| {
             let mut centred = solution.clone();
             for (k, i) in (0..part.monomials.len()).flat_map(|k| (0..part.members.len()).map(move |i| (k, i))) {
                 let own: Vec<f64> = (0..12).map(|c| solution[(k, 12 * i + c)]).collect();
@@ -217,9 +260,9 @@ impl<'a> Lessons<'a> {
                 (0..12).for_each(|c| centred[(k, 12 * i + c)] = about[c]);
             }
             // A pose a column.
-            (terms::values(part.monomials, &self.coordinates) * centred).transpose()
+            (values * centred).transpose()
         };
-        let drawn: Vec<DMatrix<f64>> = parts.par_iter().zip(solutions).map(in_bone).collect();
+        let drawn: Vec<DMatrix<f64>> = parts.par_iter().zip(values).zip(solutions).map(in_bone).collect();
         let pose = |e: usize| {
             let mut moved = vec![DVec3::ZERO; 4 * proxies.bones.len()];
             for (part, drawn) in parts.iter().zip(&drawn) {

@@ -4,42 +4,41 @@
 //! Rotational regression with its correction is accurate and, on a small mesh, costs more than the skinning itself:
 //! predictors, c₁ and c₂, kernels over the examples. All that must be so general because it learns from a few examples.
 //! Once it has learned, it can draw as many poses as one likes ([`imagined`]), and from many poses something simpler
-//! can be learned without guessing. In the student proxy bones follow the plain blend of their bones, and
+//! can be learned without guessing. In the student a proxy bone follows one bone b,
 //!
-//!   `T_p(q) = Σ_b ω_pb T_b + Q_b(p) Σ_k m_k(θ̃) B_kp`,
+//!   `T_p(q) = T_b + Q_b Σ_k m_k(θ̃) B_kp`,
 //!
 //! m_k being monomials of the rotations of joints near by ([`terms`]), a few a region, those that earn most ([`pursuit`]).
-//! B follows from the changes that draw all seen poses best ([`lessons`]), and the drawing weights follow in turns, as in
-//! [`redraw`].
+//! B follows from the changes that draw all seen poses best ([`lessons`]). In turns with it follow the [`points`] that
+//! vertices are drawn from, so many that the student costs about what plain skinning costs ([`registers`]).
 
 pub mod imagined;
 pub mod lessons;
+pub mod points;
 pub mod pursuit;
+pub mod registers;
 pub mod terms;
 
 use sinew_runtime::deform::{BlockRows, GradientPredictors, LinearBlend, RotationalRegression};
 use sinew_runtime::{Deformer, Model};
 
 use super::corrected::Corrected;
-use super::farther::{self, Farther};
+use super::farther;
+use super::proxies::Proxies;
 use super::redraw;
+use super::residual::carrier;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
 use crate::methods::rr::describe::rigid_error;
-use crate::methods::rr::{thin, weights};
-use crate::methods::ssd::SparseWeights;
+use crate::methods::rr::weights;
 use crate::{FitError, FitReport, Training};
 use imagined::Blend;
 use lessons::{Chosen, Lessons};
-
-/// Shares of bones that a proxy does not follow: what they move is in the changes.
-const LEAST_SHARE: f64 = 0.05;
+use points::Drawing;
+use registers::Registers;
 
 /// What a term must gain for every operation that it costs, of what the correction gains on the training poses.
 const LEAST_GAIN: f64 = 1e-4;
-
-/// What thinner drawing weights may lose of what the correction gains.
-const THINNED_AWAY: f64 = 0.15;
 
 /// What a student may lose of it in all, on training and imagined poses: more would leave little of the correction.
 const MAY_LOSE: f64 = 0.35;
@@ -51,18 +50,25 @@ const WIDER: f64 = 0.05;
 /// where no blend of the examples does, and a student knows nothing there.
 const FORESEEN: f64 = 0.25;
 
-/// Turns of drawing weights and terms; the error has settled by then.
-const TURNS: usize = 2;
+/// Turns of points and terms; the error has settled by then.
+const TURNS: usize = 4;
 
-/// Steps in which entries leave the drawing weights, the student learning anew after each.
-const STAGES: usize = 3;
-
-/// Imagined poses that drawing weights see beside the training poses.
+/// Imagined poses that the weights beside the points see beside the training poses.
 const DRAWN: usize = 40;
 
-/// How much poses beyond the trained ranges count for the drawing weights beside those within, one after the other until no
-/// vertex sticks out: more than it takes costs accuracy.
-const FARTHER: [f64; 3] = [0.1, 0.4, 1.6];
+/// How much the corners of the trained ranges count beside all other poses.
+const CORNERS: f64 = 0.05;
+
+/// The cycles that a student may take, of those of plain skinning.
+const ALLOWED: f32 = 1.1;
+
+/// Cycles of predicting the palette: for a proxy bone, a term of a region and a bone (measured on Zen 4) …
+const PROXY: f32 = 25.0;
+const TERM: f32 = 10.0;
+const BONE: f32 = 15.0;
+
+/// Entries of a register at most, as many as engines give a vertex.
+const WIDTH: usize = 4;
 
 /// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
 /// blend skinning, in their distances: a tenth of them does not show.
@@ -111,7 +117,7 @@ pub fn distil(
         return Ok(None);
     }
     let course = Course { training, teacher, gain: (gained.before - gained.after).max(0.0) };
-    let first = following(teacher, deformer);
+    let first = following(training, teacher, deformer);
     let joints = JointRotations::new(training);
     // Blends joint by joint cover more, if that can be learned.
     let begin = |blend: Blend| {
@@ -123,21 +129,12 @@ pub fn distil(
     let learned = wide.1.error(training)? <= narrow.1.error(training)? + WIDER * course.gain;
     let (seen, beginner) = if learned { wide } else { narrow };
 
-    let lessons = course.lessons(&seen, &joints);
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let allowed = course.allowed_spike(&topology);
-    let learn = |share: f64| -> Result<(Chosen, Corrected, bool), FitError> {
-        let (chosen, student) = course.learn(&lessons, &seen, &topology, share, beginner.clone())?;
-        let drawn = farther::drawn_farther(training, &student.whole()?);
-        Ok((chosen, student, farther::farthest_spike(training, &topology, &drawn) <= allowed))
-    };
-    let mut last = learn(FARTHER[0])?;
-    for share in &FARTHER[1..] {
-        if !last.2 {
-            last = learn(*share)?;
-        }
-    }
-    let (chosen, student, held) = last;
+    let cornered = imagined::with_corners(&seen, training, &joints, teacher, CORNERS);
+    let (chosen, student) = course.learn(&course.lessons(&cornered, &joints), &cornered, &topology, beginner)?;
+    let drawn = farther::drawn_farther(training, &student.whole()?);
+    let held = farther::farthest_spike(training, &topology, &drawn) <= allowed;
     let whole = student.whole()?;
     let lost = student.error(&seen)? - gained.after;
     let [before, after] = [teacher, &whole].map(operations);
@@ -193,59 +190,57 @@ impl Course<'_> {
         (spike(&self.training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(self.teacher))
     }
 
-    /// Drawing weights and terms in turns, then fewer weights; poses beyond the trained ranges count `share`.
+    /// Points and terms in turns.
     fn learn(
         &self,
         lessons: &Lessons,
         seen: &Training,
         topology: &Topology,
-        share: f64,
         mut student: Corrected,
     ) -> Result<(Chosen, Corrected), FitError> {
-        let trained = self.training.pose_count();
-        let drawn: Vec<usize> = (0..seen.pose_count().min(trained + DRAWN)).collect();
         let skin = &self.teacher.character.skin;
-        let mut farther = Farther::new(&seen.subset(&drawn), trained, skin, topology, share);
-        let width = student.width();
+        let some: Vec<usize> = (0..seen.pose_count().min(self.training.pose_count() + DRAWN)).collect();
+        let some = seen.subset(&some);
+        let candidates = redraw::candidates(&student.weights(), topology);
+        let carriers: Vec<usize> = (0..skin.vertex_count()).map(|v| carrier(skin, v)).collect();
+        let bones = BONE * self.training.bone_count() as f32;
+        let mut terms = student.term_count();
+        let mut registers = None;
         let mut chosen = None;
         for _ in 0..TURNS {
-            let candidates = redraw::candidates(&student.weights(), topology);
-            let poses = farther.drawn_by(&student.whole()?, topology);
-            let found = weights::solve_weights(poses, &candidates, &student.transforms(poses)?, width);
-            let (terms, taught) = lessons.choose(student.drawn_by(&found));
-            (chosen, student) = (Some(terms), taught);
+            let prediction = bones + PROXY * student.deformer().proxy_count() as f32 + TERM * terms as f32;
+            let cycles = ALLOWED * (sinew_runtime::skinning_cycles(skin) + bones) - prediction;
+            let cycles = cycles.max(registers::least_cycles(skin.vertex_count()));
+            let proxies = student.transforms(seen)?;
+            let drawing =
+                Drawing { poses: seen, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: WIDTH };
+            let least = LEAST_GAIN * self.counted(seen);
+            let registers = registers.get_or_insert_with(|| Registers::new(&drawing, cycles, least));
+            let drawn = drawing.draw(registers, registers::visits(cycles - registers.writing));
+            let mut sets = vec![Vec::new(); self.training.vertex_count()];
+            for register in &drawn {
+                register.vertices.iter().for_each(|(v, _)| sets[*v].clone_from(&register.entries));
+            }
+            let weights = weights::solve_weights(&some, &sets, &student.transforms(&some)?, WIDTH);
+            let (found, taught) = lessons.choose(student.drawn_from(self.training, &drawn, &weights));
+            terms = found.count();
+            (chosen, student) = (Some(found), taught);
         }
-        let chosen = chosen.unwrap_or_else(|| unreachable!("there are turns"));
-        // No more entries are visited than in plain skinning, as far as that does not show.
-        let (from, to) = (thin::visits(&student.weights()), thin::visits(&SparseWeights::of(skin)));
-        for stage in 1..=STAGES {
-            let poses = farther.drawn_by(&student.whole()?, topology);
-            let part = stage as f64 / STAGES as f64;
-            let limits = thin::Limits {
-                loss: THINNED_AWAY * self.counted(poses) / STAGES as f64,
-                visits: (from as f64 * (to as f64 / from.max(1) as f64).powf(part)) as usize,
-            };
-            let thinned = thin::thin(poses, &student.transforms(poses)?, student.weights(), width, limits);
-            student = lessons.taught(student.drawn_by(&thinned), &chosen);
-        }
-        Ok((chosen, student))
+        Ok((chosen.unwrap_or_else(|| unreachable!("there are turns")), student))
     }
 }
 
-/// `teacher` with proxies that follow the plain blend of their bones, and nothing else.
-fn following(teacher: &Model, deformer: &RotationalRegression) -> Model {
+/// `teacher` with proxies that follow a bone each, and nothing else.
+fn following(training: &Training, teacher: &Model, deformer: &RotationalRegression) -> Model {
     let root = teacher.character.root() as u16;
     let proxies = deformer.proxy_count();
-    let mut c2 = BlockRows { starts: vec![0], columns: Vec::new(), blocks: Vec::new() };
-    for shares in deformer.carriers(&teacher.character) {
-        let kept = || shares.iter().filter(|&&(_, share)| f64::from(share) >= LEAST_SHARE);
-        let total: f32 = kept().map(|&(_, share)| share).sum();
-        for &(b, share) in kept() {
-            c2.columns.push(b as u16);
-            c2.blocks.push(std::array::from_fn(|r| std::array::from_fn(|c| if r == c { share / total } else { 0.0 })));
-        }
-        c2.starts.push(c2.columns.len() as u32);
-    }
+    let bones = Proxies::new(training, teacher, deformer).bones;
+    let identity = std::array::from_fn(|r| std::array::from_fn(|c| f32::from(r == c)));
+    let c2 = BlockRows {
+        starts: (0..=proxies as u32).collect(),
+        columns: bones.iter().map(|&b| b as u16).collect(),
+        blocks: vec![identity; proxies],
+    };
     let followed = RotationalRegression {
         ranges: deformer.ranges.clone(),
         predictors: GradientPredictors {
@@ -259,6 +254,7 @@ fn following(teacher: &Model, deformer: &RotationalRegression) -> Model {
         c1: BlockRows { starts: vec![0; proxies + 1], columns: Vec::new(), blocks: Vec::new() },
         c2,
         skin: deformer.skin.clone(),
+        points: Vec::new(),
     };
     Model { deformer: Deformer::RotationalRegression(followed), correction: None, ..teacher.clone() }
 }

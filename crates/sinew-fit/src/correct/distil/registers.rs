@@ -1,0 +1,104 @@
+//! Which vertices share a register: eight in a row where they can be drawn together, others with those that move as they do.
+
+use glam::DVec3;
+use sinew_runtime::{REGISTER, Writing};
+
+use super::points::{Drawing, worthwhile};
+use crate::Training;
+
+/// Entries that a vertex is drawn by when it is tried alone.
+const ALONE: usize = 3;
+
+/// Cycles of an entry that a register visits: [`Writing::VISIT`] if the register beside it in the kernel visits it too, a third
+/// more if not, and registers that lie in a row seldom agree (measured).
+const VISIT: f32 = 1.25 * Writing::VISIT;
+
+/// Entries that a register visits at least, on average: with one nothing bends.
+const LEAST: f32 = 2.0;
+
+/// The cycles that so many vertices take whatever plain skinning takes. Where that visits few bones, or on a mesh of a few
+/// hundred vertices, predicting the palette alone takes longer than what plain skinning leaves for drawing.
+#[must_use]
+pub fn least_cycles(vertices: usize) -> f32 {
+    vertices.div_ceil(REGISTER) as f32 * (Writing::Row.cycles() + LEAST * VISIT)
+}
+
+/// How many entries can be visited in so many cycles.
+#[must_use]
+pub fn visits(cycles: f32) -> usize {
+    (cycles / VISIT).max(0.0) as usize
+}
+
+/// Vertices that are posed together.
+pub struct Registers {
+    /// Eight vertices each, but for the last.
+    pub vertices: Vec<Vec<usize>>,
+    /// What writing them all costs, cycles.
+    pub writing: f32,
+}
+
+impl Registers {
+    /// The registers of a mesh that `drawing` draws within `cycles`.
+    ///
+    /// Eights in the mesh's order are written at once. Where one leaves more error than its halves, or these than their vertices one
+    /// by one, by more than the cycles that scattered vertices take would gain elsewhere, it is taken apart.
+    ///
+    /// A cycle must gain `least` at least, square metres.
+    #[must_use]
+    pub fn new(drawing: &Drawing, cycles: f32, least: f64) -> Self {
+        let all: Vec<usize> = (0..drawing.poses.vertex_count()).collect();
+        let rows: Vec<Vec<usize>> = all.chunks(REGISTER).map(<[usize]>::to_vec).collect();
+        let pursued = drawing.pursue(&rows);
+        let writing = Writing::Row.cycles() * rows.len() as f32;
+        let (counts, gain) = worthwhile(&pursued, visits(cycles - writing));
+        // What a cycle gains elsewhere.
+        let worth = (gain / f64::from(VISIT)).max(least);
+        let errors: Vec<f64> =
+            pursued.iter().zip(&counts).map(|(p, &k)| p.left.get(k - 1).copied().unwrap_or(0.0)).collect();
+        let alone: Vec<Vec<usize>> = all.iter().map(|&v| vec![v]).collect();
+        let single = drawing.pursue(&alone);
+        let dear = worth * f64::from(Writing::Scattered.cycles() - Writing::Row.cycles());
+        let of_singles = |row: &[usize]| {
+            row.iter()
+                .map(|&v| single[v].left.get(ALONE - 1).or(single[v].left.last()).copied().unwrap_or(0.0))
+                .sum::<f64>()
+        };
+        let (mut kept, mut apart) = (Vec::new(), Vec::new());
+        for (row, error) in rows.into_iter().zip(errors) {
+            if error - of_singles(&row) > dear { apart.extend(row) } else { kept.push(row) }
+        }
+        let scattered = apart.len().div_ceil(REGISTER);
+        let writing = Writing::Row.cycles() * kept.len() as f32 + Writing::Scattered.cycles() * scattered as f32;
+        halved(drawing.poses, apart, &mut kept);
+        Self { vertices: kept, writing }
+    }
+}
+
+/// Halves `vertices` across the longest side that they have in any pose until no part has more than a register holds.
+fn halved(poses: &Training, mut vertices: Vec<usize>, parts: &mut Vec<Vec<usize>>) {
+    if vertices.len() <= REGISTER {
+        if !vertices.is_empty() {
+            vertices.sort_unstable();
+            parts.push(vertices);
+        }
+        return;
+    }
+    let places = || std::iter::once(&poses.rest).chain(&poses.vertices[..poses.vertices.len().min(12)]);
+    let mut longest = (0.0, &poses.rest, 0);
+    for place in places() {
+        let low = vertices.iter().map(|&v| place[v]).fold(DVec3::INFINITY, DVec3::min);
+        let high = vertices.iter().map(|&v| place[v]).fold(DVec3::NEG_INFINITY, DVec3::max);
+        for axis in 0..3 {
+            let side = high[axis] - low[axis];
+            if side > longest.0 * (1.0 + 1e-9) {
+                longest = (side, place, axis);
+            }
+        }
+    }
+    let (_, place, axis) = longest;
+    vertices.sort_by(|&a, &b| place[a][axis].total_cmp(&place[b][axis]).then(a.cmp(&b)));
+    let half = (vertices.len() / 2).next_multiple_of(REGISTER).min(vertices.len() - 1);
+    let second = vertices.split_off(half);
+    halved(poses, vertices, parts);
+    halved(poses, second, parts);
+}
