@@ -4,7 +4,8 @@
 //! Rotational regression with its correction is accurate and, on a small mesh, costs more than the skinning itself:
 //! predictors, c₁ and c₂, kernels over the examples. All that must be so general because it learns from a few examples.
 //! Once it has learned, it can draw as many poses as one likes ([`imagined`]), and from many poses something simpler
-//! can be learned without guessing. In the student a proxy bone follows one bone b,
+//! can be learned without guessing. Since it is not asked to be fast, the teacher also has displacements of its vertices
+//! ([`vertices`]). In the student a proxy bone follows one bone b,
 //!
 //!   `T_p(q) = T_b + Q_b Σ_k m_k(θ̃) B_kp`,
 //!
@@ -20,20 +21,21 @@ pub mod registers;
 pub mod terms;
 
 use sinew_runtime::deform::{BlockRows, GradientPredictors, LinearBlend, RotationalRegression};
-use sinew_runtime::{Deformer, Model};
+use sinew_runtime::{Correction, Deformer, Model};
 
 use super::corrected::Corrected;
 use super::farther;
 use super::proxies::Proxies;
 use super::redraw;
 use super::residual::carrier;
+use super::{CorrectionParams, Place, vertices};
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
 use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::weights;
-use crate::{FitError, FitReport, Training};
+use crate::{FitError, FitReport, Quiet, Training};
 use imagined::Blend;
-use lessons::{Chosen, Lessons};
+use lessons::Lessons;
 use points::Drawing;
 use registers::Registers;
 
@@ -41,7 +43,7 @@ use registers::Registers;
 const LEAST_GAIN: f64 = 1e-4;
 
 /// What a student may lose of it in all, on training and imagined poses: more would leave little of the correction.
-const MAY_LOSE: f64 = 0.35;
+const MAY_LOSE: f64 = 0.25;
 
 /// By how much more of it a student may lose on the training poses to be taught by poses blended joint by joint.
 const WIDER: f64 = 0.05;
@@ -50,14 +52,12 @@ const WIDER: f64 = 0.05;
 /// where no blend of the examples does, and a student knows nothing there.
 const FORESEEN: f64 = 0.25;
 
-/// Turns of points and terms; the error has settled by then.
-const TURNS: usize = 4;
-
 /// Imagined poses that the weights beside the points see beside the training poses.
 const DRAWN: usize = 40;
 
-/// How much the corners of the trained ranges count beside all other poses.
-const CORNERS: f64 = 0.05;
+/// How much the corners of the trained ranges count beside all other poses, and turns of points and terms (the error has settled
+/// by then); then again, with more of it, if vertices stick out beyond the ranges.
+const CORNERS: [(f64, usize); 2] = [(0.05, 4), (0.2, 2)];
 
 /// The cycles that a student may take, of those of plain skinning.
 const ALLOWED: f32 = 1.1;
@@ -98,15 +98,15 @@ pub struct Gained {
     pub after: f64,
 }
 
-/// Distils `teacher`, a corrected regression; none if that is not worth it.
+/// Distils `corrected`, a corrected regression; none if that is not worth it.
 pub fn distil(
     training: &Training,
-    teacher: &Model,
+    corrected: &Model,
     gained: Gained,
     wanted: Distil,
     report: &mut FitReport,
 ) -> Result<Option<Model>, FitError> {
-    let Deformer::RotationalRegression(deformer) = &teacher.deformer else { return Ok(None) };
+    let Deformer::RotationalRegression(deformer) = &corrected.deformer else { return Ok(None) };
     if training.bone_count() > MOST_BONES {
         report.found("distilled", format!("no: more than {MOST_BONES} bones"));
         return Ok(None);
@@ -116,28 +116,35 @@ pub fn distil(
         report.found("distilled", "no: a training pose that is left out is hardly foreseen from the others");
         return Ok(None);
     }
-    let course = Course { training, teacher, gain: (gained.before - gained.after).max(0.0) };
-    let first = following(training, teacher, deformer);
+    let teacher = teacher(training, corrected)?;
+    let course = Course { training, corrected, gain: (gained.before - gained.after).max(0.0) };
+    let first = following(training, corrected, deformer);
     let joints = JointRotations::new(training);
     // Blends joint by joint cover more, if that can be learned.
     let begin = |blend: Blend| {
-        let seen = imagined::beside(training, &joints, teacher, blend);
+        let seen = imagined::beside(training, &joints, &teacher, blend);
         let (_, student) = course.lessons(&seen, &joints).choose(first.clone());
         (seen, student)
     };
     let (wide, narrow) = (begin(Blend::Joints), begin(Blend::Poses));
     let learned = wide.1.error(training)? <= narrow.1.error(training)? + WIDER * course.gain;
-    let (seen, beginner) = if learned { wide } else { narrow };
+    let (seen, mut student) = if learned { wide } else { narrow };
 
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let allowed = course.allowed_spike(&topology);
-    let cornered = imagined::with_corners(&seen, training, &joints, teacher, CORNERS);
-    let (chosen, student) = course.learn(&course.lessons(&cornered, &joints), &cornered, &topology, beginner)?;
-    let drawn = farther::drawn_farther(training, &student.whole()?);
-    let held = farther::farthest_spike(training, &topology, &drawn) <= allowed;
+    let (mut terms, mut held) = (0, false);
+    for (share, turns) in CORNERS {
+        let cornered = imagined::with_corners(&seen, training, &joints, &teacher, share);
+        (terms, student) = course.learn(&course.lessons(&cornered, &joints), &cornered, &topology, student, turns)?;
+        let drawn = farther::drawn_farther(training, &student.whole()?);
+        held = farther::farthest_spike(training, &topology, &drawn) <= allowed;
+        if held {
+            break;
+        }
+    }
     let whole = student.whole()?;
     let lost = student.error(&seen)? - gained.after;
-    let [before, after] = [teacher, &whole].map(operations);
+    let [before, after] = [corrected, &whole].map(operations);
     if wanted == Distil::Auto {
         let refused = match (lost < MAY_LOSE * course.counted(&seen), held) {
             (false, _) => Some("it would lose too much"),
@@ -150,13 +157,20 @@ pub fn distil(
         }
     }
     let imagined = seen.pose_count() - training.pose_count();
-    let terms = chosen.count();
     report.found(
         "distilled",
         format!("{terms} terms over {imagined} imagined poses, {before} → {after} operations a frame"),
     );
     super::tell_errors(training, &whole, "distilled", report);
     Ok(Some(whole))
+}
+
+/// `corrected` with the displacements of what it leaves over at the vertices: a teacher may cost what it likes.
+fn teacher(training: &Training, corrected: &Model) -> Result<Model, FitError> {
+    let Some(Correction::Proxies(proxies)) = &corrected.correction else { return Ok(corrected.clone()) };
+    let params = vertices::Params::from(&CorrectionParams::new(Place::Vertices));
+    let displacements = vertices::fit(training, corrected, &params, &Quiet, &mut FitReport::default())?;
+    Ok(corrected.clone().with_correction(Correction::Both(proxies.clone(), displacements))?)
 }
 
 fn operations(model: &Model) -> u64 {
@@ -167,7 +181,7 @@ fn operations(model: &Model) -> u64 {
 /// What stays the same whatever the student sees.
 struct Course<'a> {
     training: &'a Training,
-    teacher: &'a Model,
+    corrected: &'a Model,
     /// What the correction gains on the training poses, square metres.
     gain: f64,
 }
@@ -185,20 +199,22 @@ impl Course<'_> {
     /// How far vertices may stick out at twice the trained ranges.
     fn allowed_spike(&self, topology: &Topology) -> f64 {
         let spike = |poses: &[Vec<glam::DVec3>]| farther::farthest_spike(self.training, topology, poses);
-        let skinned = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..self.teacher.clone() };
+        let skinned =
+            Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..self.corrected.clone() };
         let farther = |model: &Model| spike(&farther::drawn_farther(self.training, model));
-        (spike(&self.training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(self.teacher))
+        (spike(&self.training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(self.corrected))
     }
 
-    /// Points and terms in turns.
+    /// Points and terms in turns; how many terms there are, and the student.
     fn learn(
         &self,
         lessons: &Lessons,
         seen: &Training,
         topology: &Topology,
         mut student: Corrected,
-    ) -> Result<(Chosen, Corrected), FitError> {
-        let skin = &self.teacher.character.skin;
+        turns: usize,
+    ) -> Result<(usize, Corrected), FitError> {
+        let skin = &self.corrected.character.skin;
         let some: Vec<usize> = (0..seen.pose_count().min(self.training.pose_count() + DRAWN)).collect();
         let some = seen.subset(&some);
         let candidates = redraw::candidates(&student.weights(), topology);
@@ -206,8 +222,7 @@ impl Course<'_> {
         let bones = BONE * self.training.bone_count() as f32;
         let mut terms = student.term_count();
         let mut registers = None;
-        let mut chosen = None;
-        for _ in 0..TURNS {
+        for _ in 0..turns {
             let prediction = bones + PROXY * student.deformer().proxy_count() as f32 + TERM * terms as f32;
             let cycles = ALLOWED * (sinew_runtime::skinning_cycles(skin) + bones) - prediction;
             let cycles = cycles.max(registers::least_cycles(skin.vertex_count()));
@@ -222,19 +237,19 @@ impl Course<'_> {
                 register.vertices.iter().for_each(|(v, _)| sets[*v].clone_from(&register.entries));
             }
             let weights = weights::solve_weights(&some, &sets, &student.transforms(&some)?, WIDTH);
-            let (found, taught) = lessons.choose(student.drawn_from(self.training, &drawn, &weights));
-            terms = found.count();
-            (chosen, student) = (Some(found), taught);
+            let chosen;
+            (chosen, student) = lessons.choose(student.drawn_from(self.training, &drawn, &weights));
+            terms = chosen.count();
         }
-        Ok((chosen.unwrap_or_else(|| unreachable!("there are turns")), student))
+        Ok((terms, student))
     }
 }
 
-/// `teacher` with proxies that follow a bone each, and nothing else.
-fn following(training: &Training, teacher: &Model, deformer: &RotationalRegression) -> Model {
-    let root = teacher.character.root() as u16;
+/// `corrected` with proxies that follow a bone each, and nothing else.
+fn following(training: &Training, corrected: &Model, deformer: &RotationalRegression) -> Model {
+    let root = corrected.character.root() as u16;
     let proxies = deformer.proxy_count();
-    let bones = Proxies::new(training, teacher, deformer).bones;
+    let bones = Proxies::new(training, corrected, deformer).bones;
     let identity = std::array::from_fn(|r| std::array::from_fn(|c| f32::from(r == c)));
     let c2 = BlockRows {
         starts: (0..=proxies as u32).collect(),
@@ -256,5 +271,5 @@ fn following(training: &Training, teacher: &Model, deformer: &RotationalRegressi
         skin: deformer.skin.clone(),
         points: Vec::new(),
     };
-    Model { deformer: Deformer::RotationalRegression(followed), correction: None, ..teacher.clone() }
+    Model { deformer: Deformer::RotationalRegression(followed), correction: None, ..corrected.clone() }
 }

@@ -3,7 +3,7 @@
 use glam::DVec3;
 use sinew_runtime::{REGISTER, Writing};
 
-use super::points::{Drawing, worthwhile};
+use super::points::{Drawing, Pursued, worthwhile};
 use crate::Training;
 
 /// Entries that a vertex is drawn by when it is tried alone.
@@ -55,18 +55,19 @@ impl Registers {
         let worth = (gain / f64::from(VISIT)).max(least);
         let errors: Vec<f64> =
             pursued.iter().zip(&counts).map(|(p, &k)| p.left.get(k - 1).copied().unwrap_or(0.0)).collect();
-        let alone: Vec<Vec<usize>> = all.iter().map(|&v| vec![v]).collect();
-        let single = drawing.pursue(&alone);
         let dear = worth * f64::from(Writing::Scattered.cycles() - Writing::Row.cycles());
-        let of_singles = |row: &[usize]| {
-            row.iter()
-                .map(|&v| single[v].left.get(ALONE - 1).or(single[v].left.last()).copied().unwrap_or(0.0))
-                .sum::<f64>()
-        };
-        let (mut kept, mut apart) = (Vec::new(), Vec::new());
-        for (row, error) in rows.into_iter().zip(errors) {
-            if error - of_singles(&row) > dear { apart.extend(row) } else { kept.push(row) }
+        // No row gains more by being taken apart than the error that it leaves.
+        let (doubtful, mut kept): (Vec<_>, Vec<_>) = rows.into_iter().zip(errors).partition(|(_, error)| *error > dear);
+        let alone: Vec<Vec<usize>> = doubtful.iter().flat_map(|(row, _)| row).map(|&v| vec![v]).collect();
+        let single = Drawing { width: ALONE, ..*drawing }.pursue(&alone);
+        let error_alone = |p: &Pursued| p.left.last().copied().unwrap_or(0.0);
+        let mut singles = single.iter().map(error_alone);
+        let mut apart = Vec::new();
+        for (row, error) in doubtful {
+            let of_singles: f64 = singles.by_ref().take(row.len()).sum();
+            if error - of_singles > dear { apart.extend(row) } else { kept.push((row, error)) }
         }
+        let mut kept: Vec<Vec<usize>> = kept.into_iter().map(|(row, _)| row).collect();
         let scattered = apart.len().div_ceil(REGISTER);
         let writing = Writing::Row.cycles() * kept.len() as f32 + Writing::Scattered.cycles() * scattered as f32;
         halved(drawing.poses, apart, &mut kept);
