@@ -118,8 +118,12 @@ const ROUNDS: usize = 4;
 /// Entries a vertex at most.
 const WIDTH: usize = 8;
 
+/// What is taken off every weight, half of a vertex's largest at most: most of what averaging spreads is less, and every bone that a
+/// vertex follows takes time.
+const TAKEN: f32 = 0.04;
+
 /// The character's weights, each averaged with its neighbours' a few times: fitted weights may leap from vertex to vertex where the
-/// examples do not mind, and what carries vertices far must not.
+/// examples do not mind, and what carries vertices far must not. Small ones are left out without a leap.
 #[must_use]
 pub fn smooth_skin(character: &Character) -> Skin {
     let bones = character.bones.len();
@@ -155,6 +159,11 @@ pub fn smooth_skin(character: &Character) -> Skin {
             touched.into_iter().map(|b| (b, std::mem::take(&mut sums[b]))).collect::<Vec<_>>()
         };
         rows = neighbours.iter().enumerate().map(averaged).collect();
+    }
+    for row in &mut rows {
+        let taken = row.iter().fold(0.0_f32, |most, pair| most.max(pair.1)).min(2.0 * TAKEN) / 2.0;
+        row.iter_mut().for_each(|(_, weight)| *weight -= taken);
+        row.retain(|&(_, weight)| weight > 0.0);
     }
     let width = rows.iter().map(Vec::len).max().unwrap_or(1).clamp(1, WIDTH);
     let mut skin = Skin { width, joints: Vec::new(), weights: Vec::new() };

@@ -41,14 +41,7 @@ impl Kernel for CarriedOn<'_> {
             if joints.iter().all(|&b| excess[b as usize] == STILL) {
                 continue;
             }
-            let mut places = [[0.0; LANES]; 3];
-            for (lane, &v) in eight.vertices.iter().enumerate() {
-                let position = positions[v as usize];
-                for k in 0..3 {
-                    places[k][lane] = position[k];
-                }
-            }
-            let [x, y, z] = [s.load_array(&places[0]), s.load_array(&places[1]), s.load_array(&places[2])];
+            let [x, y, z] = read(s, positions.as_flattened(), &eight.vertices);
             let mut sums = [s.splat(0.0); 3];
             for (&b, [weights]) in joints.iter().zip(&skin.weights[slots]) {
                 let (m, w) = (&excess[b as usize].0, s.load(weights));
@@ -62,4 +55,20 @@ impl Kernel for CarriedOn<'_> {
             Scatter(positions).put(s, eight, sums);
         }
     }
+}
+
+/// The coordinates of eight vertices. Each is read with five numbers more, which is less than gathering single numbers takes.
+#[inline(always)]
+fn read<L: Lanes>(s: L, numbers: &[f32], vertices: &[u32; LANES]) -> [L::V; 3] {
+    let mut rows = [s.splat(0.0); LANES];
+    for (row, &v) in rows.iter_mut().zip(vertices) {
+        let own = &numbers[3 * v as usize..];
+        *row = match own.first_chunk::<LANES>() {
+            Some(own) => s.load_array(own),
+            // One of the last two vertices.
+            None => s.load_array(&std::array::from_fn(|k| own.get(k).copied().unwrap_or(0.0))),
+        };
+    }
+    let [x, y, z, ..] = s.transpose(rows);
+    [x, y, z]
 }
