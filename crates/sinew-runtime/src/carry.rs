@@ -179,3 +179,57 @@ pub fn smooth_skin(character: &Character) -> Skin {
     }
     skin
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bone;
+
+    /// A strip of vertices, each following one bone.
+    fn strip(bones: usize, bone_of: &[usize], triangles: Vec<[u32; 3]>) -> Character {
+        let bone = |b: usize| Bone { name: b.to_string(), parent: b.checked_sub(1), rest: Affine3A::IDENTITY };
+        Character {
+            rest_positions: (0..bone_of.len()).map(|v| [v as f32, 0.0, 0.0]).collect(),
+            triangles,
+            polygons: None,
+            uvs: None,
+            bones: (0..bones).map(bone).collect(),
+            skin: Skin {
+                width: 1,
+                joints: bone_of.iter().map(|&b| b as u16).collect(),
+                weights: vec![1.0; bone_of.len()],
+            },
+            fps: None,
+        }
+    }
+
+    fn check(skin: &Skin) {
+        for v in 0..skin.vertex_count() {
+            let weights: Vec<f32> = skin.vertex(v).map(|(_, w)| w).collect();
+            let sum: f32 = weights.iter().sum();
+            // 1e-6: a few roundings of f32.
+            assert!((sum - 1.0).abs() < 1e-6 && weights.iter().all(|&w| w >= 0.0), "vertex {v}: {weights:?}");
+        }
+    }
+
+    #[test]
+    fn a_leap_of_weights_becomes_a_slope_and_far_from_it_nothing_changes() {
+        let bone_of: Vec<usize> = (0..40).map(|v| v / 20).collect();
+        let skin = smooth_skin(&strip(2, &bone_of, (2..40).map(|v| [v - 2, v - 1, v]).collect()));
+        check(&skin);
+        let second = |v: usize| skin.vertex(v).filter(|pair| pair.0 == 1).map(|pair| pair.1).sum::<f32>();
+        assert!((0..39).all(|v| second(v) <= second(v + 1)));
+        // A quarter: four rounds over four neighbours each spread the leap over eight vertices, most of it over four.
+        assert!((0..39).all(|v| second(v + 1) - second(v) < 0.25), "{:?}", (0..40).map(second).collect::<Vec<_>>());
+        assert_eq!([second(0), second(39)], [0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_vertex_among_many_bones_and_one_without_neighbours_keep_weights() {
+        // A fan of forty bones about vertex 0; the last vertex stands alone.
+        let bone_of: Vec<usize> = (0..42).map(|v| v % 41).collect();
+        let skin = smooth_skin(&strip(41, &bone_of, (1..40).map(|v| [0, v, v + 1]).collect()));
+        check(&skin);
+        assert_eq!(skin.vertex(41).filter(|pair| pair.1 > 0.0).collect::<Vec<_>>(), [(0, 1.0)]);
+    }
+}

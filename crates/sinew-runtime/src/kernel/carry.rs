@@ -72,3 +72,40 @@ fn read<L: Lanes>(s: L, numbers: &[f32], vertices: &[u32; LANES]) -> [L::V; 3] {
     let [x, y, z, ..] = s.transpose(rows);
     [x, y, z]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::Instructions;
+    use super::*;
+
+    #[test]
+    fn vertices_are_carried_as_the_plain_sum_does_whatever_their_number() {
+        // Whole numbers and quarters: every sum is exact, in whichever order.
+        let moved = |b: usize| Matrix(std::array::from_fn(|k| ((b * 5 + k * 3) % 11) as f32 - 5.0));
+        let excess: Vec<Matrix> = (0..6).map(|b| if b < 3 { STILL } else { moved(b) }).collect();
+        for count in [1, 2, 3, 7, 8, 9, 16, 41] {
+            let joints = |v: usize| [(v / 3) % 6, (v / 5 + 1) % 6];
+            let skin = Skin {
+                width: 2,
+                joints: (0..count).flat_map(joints).map(|b| b as u16).collect(),
+                weights: (0..count).flat_map(|v| [0.25 * (v % 4) as f32, 1.0 - 0.25 * (v % 4) as f32]).collect(),
+            };
+            let start: Vec<[f32; 3]> = (0..count).map(|v| [v as f32, 3.0 - v as f32, (v * 7 % 5) as f32]).collect();
+            let carried = |v: usize| -> [f32; 3] {
+                let [x, y, z] = start[v];
+                let term = |row: usize, b: usize| {
+                    let m = &excess[b].0[4 * row..][..4];
+                    m[0] * x + m[1] * y + m[2] * z + m[3]
+                };
+                std::array::from_fn(|row| skin.vertex(v).map(|(b, w)| w * term(row, b)).sum())
+            };
+            let plain: Vec<[f32; 3]> = (0..count).map(carried).collect();
+            let laid_out = CarrySkin::new(&skin);
+            for instructions in [Instructions::Portable, Instructions::detect()] {
+                let mut positions = start.clone();
+                instructions.run(CarriedOn { skin: &laid_out, excess: &excess, positions: &mut positions });
+                assert_eq!(positions, plain, "{count} vertices");
+            }
+        }
+    }
+}

@@ -333,3 +333,84 @@ pub fn worthwhile(registers: &[Pursued], visits: usize) -> (Vec<usize>, f64) {
     }
     (counts, last)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sinew_examples::{Rng, datasets};
+    use sinew_runtime::REGISTER;
+
+    /// Turns and shifts that differ from pose to pose and from proxy to proxy, (N)(P).
+    fn proxies(poses: usize, count: usize) -> Vec<Vec<DAffine3>> {
+        let mut rng = Rng::new(11);
+        let mut numbers = || DVec3::new(rng.range(-1.0, 1.0), rng.range(-1.0, 1.0), rng.range(-1.0, 1.0));
+        let mut one = || {
+            let turn = glam::DQuat::from_scaled_axis(0.5 * numbers());
+            DAffine3::from_rotation_translation(turn, 0.05 * numbers())
+        };
+        (0..poses).map(|_| (0..count).map(|_| one()).collect()).collect()
+    }
+
+    #[test]
+    fn planted_points_are_drawn_again_by_the_entries_that_they_were_planted_on() {
+        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let mut poses = crate::Training::new(&examples, &examples.split().train).unwrap();
+        let proxies = proxies(poses.pose_count(), 6);
+        // Eights take two entries each: a share of the rest position on either, and a point of its own.
+        let planted = |v: usize| [v / REGISTER % 6, (v / REGISTER + 1) % 6];
+        let rest = poses.rest.clone();
+        for (vertices, proxies) in poses.vertices.iter_mut().zip(&proxies) {
+            for (v, vertex) in vertices.iter_mut().enumerate() {
+                let [one, other] = planted(v).map(|p| proxies[p]);
+                let aside = DVec3::new(0.01 * (v % 5) as f64, 0.0, 0.02);
+                *vertex =
+                    one.matrix3 * aside + 0.25 * one.transform_point3(rest[v]) + 0.75 * other.transform_point3(rest[v]);
+            }
+        }
+        let count = poses.vertex_count();
+        let candidates = vec![(0..6).collect::<Vec<_>>(); count];
+        let carriers = vec![0; count];
+        let drawing =
+            Drawing { poses: &poses, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: 4 };
+        let rows: Vec<Vec<usize>> =
+            (0..count).collect::<Vec<_>>().chunks(REGISTER).map(<[usize]>::to_vec).take(20).collect();
+        for pursued in drawing.pursue(&rows) {
+            let drawn = pursued.drawn(2);
+            let mut expected = planted(drawn.vertices[0].0).to_vec();
+            expected.sort_unstable();
+            assert_eq!(drawn.entries, expected);
+            for (v, points) in &drawn.vertices {
+                for (e, proxies) in proxies.iter().enumerate() {
+                    let sum: DVec3 = drawn
+                        .entries
+                        .iter()
+                        .zip(points)
+                        .map(|(&p, h)| proxies[p].matrix3 * h.truncate() + h.w * proxies[p].translation)
+                        .sum();
+                    let off = sum.distance(poses.vertices[e][*v]) / poses.diagonal;
+                    // 1e-4: the ridge pulls points a little toward the register's middle.
+                    assert!(off < 1e-4, "vertex {v}, pose {e}: {off}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn visits_go_where_they_gain_most_and_no_register_is_left_without() {
+        let register = || Register {
+            vertices: vec![0],
+            middle: DVec3::ZERO,
+            among: Vec::new(),
+            gram: DMatrix::zeros(0, 0),
+            right: DMatrix::zeros(0, 1),
+            square: 0.0,
+        };
+        let pursued = |left: &[f64]| Pursued { register: register(), taken: Vec::new(), left: left.to_vec() };
+        // The second entry of the third gains nothing by itself, but with its third entry most of all.
+        let registers = [pursued(&[1.0, 0.9, 0.8]), pursued(&[5.0, 1.0, 0.9]), pursued(&[9.0, 9.0, 0.0])];
+        assert_eq!(worthwhile(&registers, 0).0, [1, 1, 1]);
+        assert_eq!(worthwhile(&registers, 5).0, [1, 1, 3]);
+        assert_eq!(worthwhile(&registers, 6).0, [1, 2, 3]);
+        assert_eq!(worthwhile(&registers, 100).0, [3, 3, 3]);
+    }
+}

@@ -103,3 +103,39 @@ fn halved(poses: &Training, mut vertices: Vec<usize>, parts: &mut Vec<Vec<usize>
     halved(poses, vertices, parts);
     halved(poses, second, parts);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sinew_examples::datasets;
+
+    #[test]
+    fn every_vertex_stands_in_one_register_that_holds_it() {
+        let examples = (datasets::by_name("bar").unwrap().make)();
+        let poses = Training::new(&examples, &examples.split().train).unwrap();
+        let count = poses.vertex_count();
+        let candidates = vec![vec![0, 1]; count];
+        let carriers: Vec<usize> = (0..count).map(|v| v % 2).collect();
+        let proxies = vec![Vec::new(); poses.pose_count()];
+        let drawing =
+            Drawing { poses: &poses, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: 2 };
+        // Whatever there is to spend, and whether apart is dear (nothing gains enough) or free.
+        for (cycles, least) in [(0.0, 0.0), (least_cycles(count), 0.0), (1e6, 0.0), (1e6, f64::INFINITY)] {
+            let Registers { vertices, writing } = Registers::new(&drawing, cycles, least);
+            let mut all = vertices.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+            assert!(vertices.iter().all(|register| (1..=REGISTER).contains(&register.len())));
+            assert!(writing >= Writing::Row.cycles() * (count / REGISTER) as f32);
+            if least == f64::INFINITY {
+                assert!(vertices.iter().all(|register| register.windows(2).all(|pair| pair[1] == pair[0] + 1)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_cycles_pay_for_two_entries_a_register() {
+        let count = 10 * REGISTER;
+        assert_eq!(visits(least_cycles(count) - 10.0 * Writing::Row.cycles()), 20);
+    }
+}
