@@ -10,6 +10,10 @@
 //! half side is `Σ_j |R_j| h_j + Σ_j h_w |T_j o − T_d o|`. Nothing is assumed of the T: bones may scale and shear. Merry,
 //! Marais and Gain 2006 name such bounds as future work (§8).
 //!
+//! Points on several joints may differ much from vertex to vertex and still add up to the same place. So v is bounded a second
+//! time, with X_v = Σ_j x_vj in a box of its own and `Σ_j R_j x_vj = R_d X_v + Σ_j (R_j − R_d) x_vj`: joints that turn
+//! alike add next to nothing. It lies in both boxes.
+//!
 //! A correction of proxy bones is in their transforms already. One of vertices adds `Q_b Σ_k a_k B_kv`, and over a block B_k
 //! lies in a box too.
 //!
@@ -124,6 +128,8 @@ pub struct Block {
     pub pivot: Vec3,
     /// The terms, the heaviest joint first.
     pub terms: Vec<Term>,
+    /// The middle and the half side of the box of X_v.
+    pub sum: [Vec3; 2],
     /// What a correction of vertices adds; nothing without one.
     pub displacements: Vec<Displacement>,
     /// The bones that carry the block on beyond the trained ranges, ascending; none if the model draws no points.
@@ -240,28 +246,45 @@ impl Block {
             }
         };
         let terms = joints.iter().map(term).collect();
-        Self { terms, vertices, pivot, displacements: Vec::new(), shares: Vec::new() }
+        let point = |own: &[f32; 4]| Vec3::new(own[0], own[1], own[2]) - pivot * own[3];
+        let sums = Aabb::around(vertices.iter().map(|&v| rows[v as usize].iter().map(|(_, own)| point(own)).sum()));
+        let sum = [(sums.low + sums.high) / 2.0, (sums.high - sums.low) / 2.0];
+        Self { terms, vertices, pivot, sum, displacements: Vec::new(), shares: Vec::new() }
     }
 
     /// The block's box in a pose.
     #[must_use]
     pub fn pose(&self, palette: &[Affine3A]) -> Aabb {
         let pivot = Vec3A::from(self.pivot);
-        let heaviest = palette[self.terms[0].joint].transform_point3a(pivot);
-        let (mut centre, mut half, mut size) = (heaviest, Vec3A::ZERO, heaviest.abs() + pivot.abs());
+        let first = &palette[self.terms[0].joint];
+        let heaviest = first.transform_point3a(pivot);
+        let [middle, side] = self.sum.map(Vec3A::from);
+        let (mut shift, mut slide) = (heaviest, Vec3A::ZERO);
+        let (mut apiece, mut half_apiece) = (Vec3A::ZERO, Vec3A::ZERO);
+        let (mut together, mut half_together) = (first.matrix3 * middle, absolute(first.matrix3) * side);
+        let mut size = heaviest.abs() + pivot.abs();
         for term in &self.terms {
             let bone = &palette[term.joint];
+            let (centre, half) = (Vec3A::from(term.centre), Vec3A::from(term.half));
             let apart = bone.transform_point3a(pivot) - heaviest;
+            shift += term.weight * apart;
+            slide += term.half_weight * apart.abs();
             let turned = absolute(bone.matrix3);
-            centre += bone.matrix3 * Vec3A::from(term.centre) + term.weight * apart;
-            half += turned * Vec3A::from(term.half) + term.half_weight * apart.abs();
+            apiece += bone.matrix3 * centre;
+            half_apiece += turned * half;
+            let other = bone.matrix3 - first.matrix3;
+            together += other * centre;
+            half_together += absolute(other) * half;
             // What the skin itself adds up for this joint, in world space, so that its rounding is covered too.
-            let own = Vec3A::from(term.centre).abs() + Vec3A::from(term.half);
             let weight = term.weight.abs() + term.half_weight;
-            size += turned * (own + weight * pivot.abs()) + weight * bone.translation.abs();
+            size += turned * (centre.abs() + half + weight * pivot.abs()) + weight * bone.translation.abs();
         }
-        half += SLACK * (size + half);
-        Aabb { low: (centre - half).into(), high: (centre + half).into() }
+        let around = |centre: Vec3A, half: Vec3A| {
+            let half = half + slide + SLACK * (size + half + slide);
+            (shift + centre - half, shift + centre + half)
+        };
+        let (one, other) = (around(apiece, half_apiece), around(together, half_together));
+        Aabb { low: one.0.max(other.0).into(), high: one.1.min(other.1).into() }
     }
 
     /// The box of what was in `held` in the held pose, carried on by the transforms `excess`, (J).
