@@ -40,8 +40,8 @@ pub struct Registers {
 impl Registers {
     /// The registers of a mesh that `drawing` draws within `cycles`.
     ///
-    /// Eights in the mesh's order are written at once. Where one leaves more error than its halves, or these than their vertices one
-    /// by one, by more than the cycles that scattered vertices take would gain elsewhere, it is taken apart.
+    /// Eights in the mesh's order are written at once. Where one leaves more error than its vertices one by one, by more than the
+    /// cycles that scattered vertices take would gain elsewhere, it is taken apart.
     ///
     /// A cycle must gain `least` at least, square metres.
     #[must_use]
