@@ -9,7 +9,7 @@ use crate::methods::halfway::{self, HalfWayParams};
 use crate::methods::multi_weight::{self, MweParams};
 use crate::methods::psd::PsdParams;
 use crate::methods::rr::full::{self, FullParams};
-use crate::methods::rr::{self, RrParams};
+use crate::methods::rr::{self, RrFit, RrParams};
 use crate::methods::scape::{self, ScapeParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
@@ -231,9 +231,8 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (fit.skin, Deformer::MultiWeight(to_model::multi_weight(&fit.weights)))
         }
         Method::RotationalRegression(params) => {
-            let skin = ssd::fit(training, &SsdParams::default(), progress)?;
-            let fit = rr::fit(training, &skin, params, &mut report, progress)?;
-            (skin, Deformer::RotationalRegression(to_model::rotational_regression(&fit)))
+            let mut fitted = regressions(training, params, progress)?;
+            return Ok(fitted.swap_remove(0));
         }
         Method::FullRotationalRegression(params) => {
             let skin = ssd::fit(training, &SsdParams::default(), progress)?;
@@ -246,12 +245,7 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (skin, Deformer::FullGradients(to_model::linear_gradients(&fit)))
         }
     };
-    match &deformer {
-        Deformer::RotationalRegression(d) => {
-            report.found("palette entries a vertex (mean)", format!("{:.2}", d.skin.mean_count()));
-        }
-        _ => report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count())),
-    }
+    report.found("influences a vertex (mean)", format!("{:.2}", skin.mean_count()));
     let model = to_model::model(training, &skin, deformer, method.name())?;
     let fitted = Fitted { model, report };
     match method {
@@ -263,4 +257,22 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
         }
         _ => Ok(fitted),
     }
+}
+
+/// Rotational regression and, if a correction is to follow, its rivals behind it (see [`rr::fit`]).
+pub(crate) fn regressions(
+    training: &Training,
+    params: &RrParams,
+    progress: &dyn Progress,
+) -> Result<Vec<Fitted>, FitError> {
+    let skin = ssd::fit(training, &SsdParams::default(), progress)?;
+    let fits = rr::fit(training, &skin, params, progress)?;
+    let fitted = |(fit, mut report): (RrFit, FitReport)| {
+        report.warnings.splice(0..0, exercised::warnings(training));
+        let deformer = to_model::rotational_regression(&fit);
+        report.found("palette entries a vertex (mean)", format!("{:.2}", deformer.skin.mean_count()));
+        let model = to_model::model(training, &skin, Deformer::RotationalRegression(deformer), "rr")?;
+        Ok(Fitted { model, report })
+    };
+    fits.into_iter().map(fitted).collect()
 }

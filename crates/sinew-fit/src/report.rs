@@ -2,8 +2,6 @@
 
 use sinew_runtime::Model;
 
-use crate::methods::rr::choose::RidgeChoice;
-
 /// A model and the report of its fit.
 #[derive(Debug, Clone)]
 pub struct Fitted {
@@ -22,8 +20,6 @@ pub struct FitReport {
     pub expected: Option<f64>,
     /// The summed squared error of left-out training poses after an emulated correction, if one was foreseen.
     pub left_out_corrected: Option<f64>,
-    /// Other ridges of the refinement that the corrected model may do better with, if a correction was foreseen.
-    pub rival_ridges: Vec<RidgeChoice>,
     /// Iterative stages: (name, residual after each iteration, why it stopped).
     pub iterations: Vec<Iterations>,
     /// Numbers for every vertex or triangle, as (name, values): for pictures and for `--json`.

@@ -8,11 +8,12 @@
 //! those of the next do. So its rivals are fitted and corrected too: one of them is taken if the error to expect, which
 //! counts that of the training poses as well, is clearly less.
 
-use sinew_runtime::{Deformer, Model};
+use sinew_runtime::Model;
 
 use super::distil::{self, Distil, Gained};
 use super::{Closeness, CorrectionParams, Place, correct};
 use crate::cross_validation::squared_error;
+use crate::method::regressions;
 use crate::methods::rr::RrParams;
 use crate::{FitError, Fitted, Method, Progress, Quiet, Training, predict};
 
@@ -60,16 +61,15 @@ pub fn base(training: &Training, method: &Method, progress: &dyn Progress) -> Re
         return Ok(Base { fitted: crate::fit(training, method, progress)?, corrected: None });
     };
     let foreseeing = RrParams { to_be_corrected: true, ..rr.clone() };
-    let fitted = crate::fit(training, &Method::RotationalRegression(foreseeing.clone()), progress)?;
-    let rivals = fitted.report.rival_ridges.clone();
-    if rivals.is_empty() {
+    let mut fits = regressions(training, &foreseeing, progress)?.into_iter();
+    let fitted = fits.next().expect("the chosen ridge stands first");
+    if fits.len() == 0 {
         return Ok(Base { fitted, corrected: None });
     }
     let first = Candidate::new(training, fitted)?;
     let mut best: Option<Candidate> = None;
-    for rival in rivals {
-        let again = RrParams { proxy_bones: first.proxies(), chosen: Some(rival), ..foreseeing.clone() };
-        let rival = Candidate::new(training, crate::fit(training, &Method::RotationalRegression(again), progress)?)?;
+    for rival in fits {
+        let rival = Candidate::new(training, rival)?;
         if best.as_ref().is_none_or(|best| rival.expected < best.expected) {
             best = Some(rival);
         }
@@ -98,13 +98,5 @@ impl Candidate {
         let near = squared_error(training, &predict::training_poses(&corrected.model, training));
         let expected = fitted.report.left_out_corrected.map_or(near, |left_out| (near * left_out).sqrt());
         Ok(Self { fitted, corrected, expected })
-    }
-
-    /// The number of proxy bones.
-    fn proxies(&self) -> Option<usize> {
-        match &self.fitted.model.deformer {
-            Deformer::RotationalRegression(deformer) => Some(deformer.proxy_count()),
-            _ => None,
-        }
     }
 }

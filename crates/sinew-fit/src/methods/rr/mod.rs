@@ -39,7 +39,7 @@ use choose::RidgeChoice;
 use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
 use predictor::{Predictor, PredictorForm, PredictorParams};
-use prune::MadeUpBy;
+use prune::{MadeUpBy, PruneReport};
 use reduce::Reduction;
 use refine::{Quadratic, RefineParams};
 use stack::Stack;
@@ -104,9 +104,6 @@ pub struct RrParams {
     pub refine: Option<RefineParams>,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
-    /// The refinement's ridge and what left-out poses say of it, if that is known already. It belongs to a number of proxy
-    /// bones, so it counts only together with `proxy_bones`.
-    pub chosen: Option<RidgeChoice>,
 }
 
 impl Default for RrParams {
@@ -121,7 +118,6 @@ impl Default for RrParams {
             prune: 0.05,
             refine: Some(RefineParams::default()),
             to_be_corrected: false,
-            chosen: None,
         }
     }
 }
@@ -172,33 +168,35 @@ impl RrFit {
     }
 }
 
-/// Fits the reduced model; `skin` are linear blend skinning's weights.
+/// Fits the reduced model; `skin` are linear blend skinning's weights. If a correction is to follow, its rivals stand behind
+/// it: the same with other ridges of the refinement, with which the corrected model may do better.
 pub fn fit(
     training: &Training,
     skin: &SparseWeights,
     params: &RrParams,
-    report: &mut FitReport,
     progress: &dyn Progress,
-) -> Result<RrFit, FitError> {
+) -> Result<Vec<(RrFit, FitReport)>, FitError> {
     check(params)?;
-    // The library would split products over threads; parallel over poses and vertices is enough, and in one order.
     progress.stage("clustering", 0);
-    let prepared = prepare(training, skin, params);
-    let (fit, choice) = match (params.proxy_bones, params.error) {
-        (Some(proxies), _) => fit_size(training, skin, params, &prepared, proxies, params.chosen, report, progress),
-        (None, Some(error)) => fit_to_error(training, skin, params, &prepared, error, report, progress),
+    let course = Course { training, skin, params, prepared: prepare(training, skin, params), progress };
+    let Chosen { unrefined, ridge, fit, mut report } = match (params.proxy_bones, params.error) {
+        (Some(proxies), _) => course.of_size(proxies, None),
+        (None, Some(error)) => course.to_error(error),
         (None, None) => {
             progress.stage("number of proxy bones", 0);
-            let (proxies, ridge) = choose_size(training, skin, params, &prepared);
-            let ridge = ridge.filter(|_| proxies == TRIAL_SIZE || proxies > CHOSEN_ANEW);
-            fit_size(training, skin, params, &prepared, proxies, ridge, report, progress)
+            let (proxies, ridge) = course.choose_size();
+            course.of_size(proxies, ridge.filter(|_| proxies == TRIAL_SIZE || proxies > CHOSEN_ANEW))
         }
     };
-    let held_out = choice.and_then(|choice| choice.squared_error);
-    report.left_out_corrected = choice.and_then(|choice| choice.corrected);
-    report.rival_ridges = choice.into_iter().flat_map(RidgeChoice::instead).collect();
-    describe::describe(training, skin, &prepared, &fit, held_out, report);
-    Ok(fit)
+    course.describe(&fit, ridge, &mut report);
+    let rivals = ridge.into_iter().flat_map(RidgeChoice::instead).map(|rival| {
+        let mut report = FitReport::default();
+        let fit = course.refined(&unrefined, Some(rival), &mut report);
+        course.describe(&fit, Some(rival), &mut report);
+        (fit, report)
+    });
+    let rivals: Vec<_> = rivals.collect();
+    Ok([(fit, report)].into_iter().chain(rivals).collect())
 }
 
 fn check(params: &RrParams) -> Result<(), FitError> {
@@ -256,204 +254,217 @@ struct Drawing {
     transforms: Vec<Vec<DAffine3>>,
 }
 
-fn draw(
-    training: &Training,
-    skin: &SparseWeights,
-    params: &RrParams,
-    prepared: &Prepared,
-    proxies: usize,
-    turns: usize,
-) -> Drawing {
-    let partition = prepared.joins.partition(proxies);
-    let palette = Palette::new(training, prepared.triangles.topology(), skin, &partition);
-    let mut transforms = weights::first_transforms(training, &palette, &partition, &prepared.normals);
-    let mut drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
-    for _ in 0..turns {
-        transforms = weights::solve_transforms(training, &palette, &drawing, &prepared.normals, &transforms);
-        drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
-    }
-    Drawing { palette, weights: drawing, transforms }
-}
-
 /// The thesis's model of one size, and what its refinement needs.
-fn unrefined(
-    training: &Training,
-    skin: &SparseWeights,
-    params: &RrParams,
-    prepared: &Prepared,
-    drawing: Drawing,
-) -> (RrFit, KeyGradients) {
-    let Prepared { triangles, joints, near_rigid, sequences, .. } = prepared;
-    let Drawing { palette, weights, transforms } = drawing;
-    let keys = key_gradients::find(training, triangles, sequences, &palette, &weights, &transforms);
-    let homes = &palette.home_bones;
-    let predictors = choose::fit_predictors(
-        training,
-        joints,
-        &keys.gradients,
-        homes,
-        &training.pose_weights,
-        params.predictor_params(),
-    );
-    let reduction = reduce::reduce(training, &palette, &weights, &keys.blends, skin, near_rigid);
-    (RrFit { palette, predictors, reduction, weights, joints: joints.clone() }, keys)
+struct Unrefined {
+    fit: RrFit,
+    keys: KeyGradients,
+    /// What leaving out blocks of c₁ and c₂ may move before the ridge is chosen, metres, and once it is.
+    tolerances: [f64; 2],
+    /// What is left out then.
+    blocks: PruneReport,
 }
 
-/// Fits `proxies` proxy bones; also returns the choice of the refinement's ridge, which is `ridge` if that was made
-/// already.
-fn fit_size(
-    training: &Training,
-    skin: &SparseWeights,
-    params: &RrParams,
-    prepared: &Prepared,
-    proxies: usize,
+/// A fit, and what it was refined from.
+struct Chosen {
+    unrefined: Unrefined,
     ridge: Option<RidgeChoice>,
-    report: &mut FitReport,
-    progress: &dyn Progress,
-) -> (RrFit, Option<RidgeChoice>) {
-    progress.stage("proxy bones", 0);
-    let drawing = draw(training, skin, params, prepared, proxies, DRAWING_TURNS);
-    progress.stage("predictors", 0);
-    let (mut fit, keys) = unrefined(training, skin, params, prepared, drawing);
-    let moved = params.prune * (fit.error(training) / (training.pose_count() * training.vertex_count()) as f64).sqrt();
-    let affordable = |by: MadeUpBy| prune::affordable(training, &fit, &keys.gradients, moved, by);
-    let by = if params.refine.is_some() { MadeUpBy::Refinement } else { MadeUpBy::Nothing };
-    let (first, mut blocks) = affordable(by);
-    let mut last = first;
-    if params.to_be_corrected && params.refine.is_some() {
-        let more = affordable(MadeUpBy::Correction);
-        if prune::worthwhile(blocks, more.1) {
-            (last, blocks) = more;
+    fit: RrFit,
+    report: FitReport,
+}
+
+/// What all sizes and ridges have in common.
+struct Course<'a> {
+    training: &'a Training,
+    skin: &'a SparseWeights,
+    params: &'a RrParams,
+    prepared: Prepared,
+    progress: &'a dyn Progress,
+}
+
+impl Course<'_> {
+    fn draw(&self, proxies: usize, turns: usize) -> Drawing {
+        let Self { training, skin, params, prepared, .. } = self;
+        let partition = prepared.joins.partition(proxies);
+        let palette = Palette::new(training, prepared.triangles.topology(), skin, &partition);
+        let mut transforms = weights::first_transforms(training, &palette, &partition, &prepared.normals);
+        let mut drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
+        for _ in 0..turns {
+            transforms = weights::solve_transforms(training, &palette, &drawing, &prepared.normals, &transforms);
+            drawing = weights::solve_weights(training, &palette.candidates, &transforms, params.influences);
         }
+        Drawing { palette, weights: drawing, transforms }
     }
-    let pruned = |fit: &mut RrFit, tolerance: f64| {
+
+    /// The thesis's model.
+    fn thesis(&self, drawing: Drawing) -> (RrFit, KeyGradients) {
+        let Self { training, params, prepared: Prepared { triangles, joints, sequences, .. }, .. } = self;
+        let Drawing { palette, weights, transforms } = drawing;
+        let keys = key_gradients::find(training, triangles, sequences, &palette, &weights, &transforms);
+        let predictors = choose::fit_predictors(
+            training,
+            joints,
+            &keys.gradients,
+            &palette.home_bones,
+            &training.pose_weights,
+            params.predictor_params(),
+        );
+        let reduction = self.reduced(&palette, &weights, &keys);
+        (RrFit { palette, predictors, reduction, weights, joints: joints.clone() }, keys)
+    }
+
+    fn reduced(&self, palette: &Palette, weights: &SparseWeights, keys: &KeyGradients) -> Reduction {
+        reduce::reduce(self.training, palette, weights, &keys.blends, self.skin, &self.prepared.near_rigid)
+    }
+
+    fn unrefined(&self, proxies: usize) -> Unrefined {
+        let Self { training, params, progress, .. } = self;
+        progress.stage("proxy bones", 0);
+        let drawing = self.draw(proxies, DRAWING_TURNS);
+        progress.stage("predictors", 0);
+        let (fit, keys) = self.thesis(drawing);
+        let count = (training.pose_count() * training.vertex_count()) as f64;
+        let moved = params.prune * (fit.error(training) / count).sqrt();
+        let affordable = |by: MadeUpBy| prune::affordable(training, &fit, &keys.gradients, moved, by);
+        let refined = params.refine.is_some();
+        let (first, blocks) = affordable(if refined { MadeUpBy::Refinement } else { MadeUpBy::Nothing });
+        let more = (refined && params.to_be_corrected).then(|| affordable(MadeUpBy::Correction));
+        let (last, blocks) = more.filter(|more| prune::worthwhile(blocks, more.1)).unwrap_or((first, blocks));
+        Unrefined { fit, keys, tolerances: [first, last], blocks }
+    }
+
+    /// Fits `proxies` proxy bones, with the refinement's ridge if that is chosen already.
+    fn of_size(&self, proxies: usize, ridge: Option<RidgeChoice>) -> Chosen {
+        let unrefined = self.unrefined(proxies);
+        let refinement = self.params.refine.as_ref().filter(|_| unrefined.fit.palette.proxies > 0);
+        let ridge = refinement.map(|refinement| {
+            ridge.unwrap_or_else(|| {
+                let mut fit = unrefined.fit.clone();
+                self.prune(&mut fit, &unrefined.keys, unrefined.tolerances[0]);
+                self.choose_ridge(&fit, &unrefined.keys, refinement)
+            })
+        });
+        let mut report = FitReport::default();
+        let fit = self.refined(&unrefined, ridge, &mut report);
+        Chosen { unrefined, ridge, fit, report }
+    }
+
+    fn prune(&self, fit: &mut RrFit, keys: &KeyGradients, tolerance: f64) {
         let RrFit { palette, weights, reduction, .. } = fit;
-        prune::prune(training, palette, weights, &keys.gradients, reduction, tolerance)
-    };
-    let whole = fit.reduction.clone();
-    pruned(&mut fit, first);
-    let mut choice = None;
-    if let Some(refinement) = params.refine.as_ref().filter(|_| fit.palette.proxies > 0) {
-        let made = ridge.unwrap_or_else(|| choose_ridge(training, params, prepared, &fit, &keys, refinement));
-        choice = Some(made);
-        // Now those blocks go too that a correction makes up for; the ridge's left-out poses would miss them.
-        fit.reduction = whole;
-        pruned(&mut fit, last);
-        let refinement = RefineParams { ridge: Some(made.ridge), ..refinement.clone() };
-        report.found("refinement's ridge", made.ridge);
-        if made.stacked {
-            report.found("weights fitted to", "predictions of left-out poses");
-        }
-        progress.stage("refinement", REFINE_ROUNDS);
-        for round in 0..REFINE_ROUNDS {
-            if round > 0 {
-                let near_rigid = &prepared.near_rigid;
-                fit.reduction = reduce::reduce(training, &fit.palette, &fit.weights, &keys.blends, skin, near_rigid);
-                pruned(&mut fit, last);
-            }
-            let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
-            let weights = &training.pose_weights;
-            let course = refine::refine(&prepared.joints, &quadratic, &mut fit.predictors, weights, &refinement);
-            let name = format!("refinement, round {}", round + 1);
-            report.iterations.push(Iterations { name, residuals: course.objectives, stopped: course.stopped });
-            let stack = Stack {
-                training,
-                prepared,
-                fit: &fit,
-                keys: &keys,
-                quadratic: &quadratic,
-                predictor: params.predictor_params(),
-                refinement: refinement.clone(),
-            };
-            let every: Vec<usize> = (0..training.pose_count()).collect();
-            let left_out = made.stacked.then(|| stack.left_out(&every)).flatten();
-            let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
-            fit.weights = weights::solve_weights(training, &fit.palette.candidates, &transforms, params.influences);
-            if round + 1 == REFINE_ROUNDS {
-                let limits = thin::Limits::unseen(fit.error(training), made.squared_error);
-                fit.weights = thin::thin(training, &transforms, fit.weights, params.influences, limits);
-            }
-            progress.step();
-        }
+        prune::prune(self.training, palette, weights, &keys.gradients, reduction, tolerance);
     }
-    report.found("blocks of c₁ and c₂", format!("{} of {}", blocks.kept, blocks.total));
-    (fit, choice)
-}
 
-fn choose_ridge(
-    training: &Training,
-    params: &RrParams,
-    prepared: &Prepared,
-    fit: &RrFit,
-    keys: &KeyGradients,
-    refinement: &RefineParams,
-) -> RidgeChoice {
-    let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
-    let homes = &fit.palette.home_bones;
-    let (joints, predictor) = (&prepared.joints, params.predictor_params());
-    let corrected = params.to_be_corrected;
-    let gradients = &keys.gradients;
-    let choice =
-        choose::refinement_ridge(training, joints, gradients, homes, &quadratic, predictor, refinement, corrected);
-    let refinement = RefineParams { ridge: Some(choice.ridge), ..refinement.clone() };
-    let stacked = Stack { training, prepared, fit, keys, quadratic: &quadratic, predictor, refinement }.helps();
-    RidgeChoice { stacked, ..choice }
-}
+    /// The model refined with a ridge, if there is one. Those blocks go too that a correction makes up for; the left-out poses
+    /// that chose the ridge would miss them.
+    fn refined(&self, unrefined: &Unrefined, ridge: Option<RidgeChoice>, report: &mut FitReport) -> RrFit {
+        let Self { training, params, prepared, progress, .. } = self;
+        let Unrefined { fit, keys, tolerances: [_, tolerance], blocks } = unrefined;
+        let mut fit = fit.clone();
+        self.prune(&mut fit, keys, *tolerance);
+        if let (Some(refinement), Some(ridge)) = (&params.refine, ridge) {
+            let refinement = RefineParams { ridge: Some(ridge.ridge), ..refinement.clone() };
+            report.found("refinement's ridge", ridge.ridge);
+            if ridge.stacked {
+                report.found("weights fitted to", "predictions of left-out poses");
+            }
+            progress.stage("refinement", REFINE_ROUNDS);
+            for round in 0..REFINE_ROUNDS {
+                if round > 0 {
+                    fit.reduction = self.reduced(&fit.palette, &fit.weights, keys);
+                    self.prune(&mut fit, keys, *tolerance);
+                }
+                let quadratic = Quadratic::new(training, &fit.palette, &fit.weights, &fit.reduction);
+                let weights = &training.pose_weights;
+                let course = refine::refine(&prepared.joints, &quadratic, &mut fit.predictors, weights, &refinement);
+                let name = format!("refinement, round {}", round + 1);
+                report.iterations.push(Iterations { name, residuals: course.objectives, stopped: course.stopped });
+                let every: Vec<usize> = (0..training.pose_count()).collect();
+                let left_out =
+                    ridge.stacked.then(|| self.stack(&fit, keys, &quadratic, &refinement).left_out(&every)).flatten();
+                let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
+                fit.weights = weights::solve_weights(training, &fit.palette.candidates, &transforms, params.influences);
+                if round + 1 == REFINE_ROUNDS {
+                    let limits = thin::Limits::unseen(fit.error(training), ridge.squared_error);
+                    fit.weights = thin::thin(training, &transforms, fit.weights, params.influences, limits);
+                }
+                progress.step();
+            }
+        }
+        report.found("blocks of c₁ and c₂", format!("{} of {}", blocks.kept, blocks.total));
+        fit
+    }
 
-/// The number of proxy bones beyond which more no longer help, and the refinement's ridge.
-fn choose_size(
-    training: &Training,
-    skin: &SparseWeights,
-    params: &RrParams,
-    prepared: &Prepared,
-) -> (usize, Option<RidgeChoice>) {
-    let trial = draw(training, skin, params, prepared, TRIAL_SIZE, 1);
-    let (fit, keys) = unrefined(training, skin, params, prepared, trial);
-    let ridge = |refinement| choose_ridge(training, params, prepared, &fit, &keys, refinement);
-    let unseen = params.refine.as_ref().map(ridge);
-    let left_out = unseen.and_then(|choice| choice.corrected.or(choice.squared_error));
-    let left = left_out.unwrap_or_else(|| fit.error(training));
-    let enough = |&&proxies: &&usize| {
-        let drawing = draw(training, skin, params, prepared, proxies, 1);
-        weights::drawing_error(training, &drawing.weights, &drawing.transforms) <= WORTHWHILE * left
-    };
-    let affordable = training.vertex_count() / VERTICES_PER_PROXY;
-    let mut sizes = LADDER.iter().filter(|&&proxies| proxies == LADDER[0] || proxies <= affordable);
-    let proxies = sizes.clone().find(enough).or(sizes.next_back()).copied().unwrap_or(TRIAL_SIZE);
-    (proxies, unseen)
-}
+    fn stack<'a>(
+        &'a self,
+        fit: &'a RrFit,
+        keys: &'a KeyGradients,
+        quadratic: &'a Quadratic,
+        refinement: &RefineParams,
+    ) -> Stack<'a> {
+        let (training, prepared, predictor) = (self.training, &self.prepared, self.params.predictor_params());
+        Stack { training, prepared, fit, keys, quadratic, predictor, refinement: refinement.clone() }
+    }
 
-/// As few proxy bones of the ladder as bring the training error under `error`, a fraction of the diagonal.
-fn fit_to_error(
-    training: &Training,
-    skin: &SparseWeights,
-    params: &RrParams,
-    prepared: &Prepared,
-    error: f64,
-    report: &mut FitReport,
-    progress: &dyn Progress,
-) -> (RrFit, Option<RidgeChoice>) {
-    let count = (training.pose_count() * training.vertex_count()) as f64;
-    let rms = |fit: &RrFit| (fit.error(training) / count).sqrt() / training.diagonal;
-    let mut ridge = None;
-    for (step, &proxies) in LADDER.iter().enumerate() {
-        let mut notes = FitReport::default();
-        let (fit, choice) = fit_size(training, skin, params, prepared, proxies, ridge, &mut notes, progress);
-        let reached = rms(&fit) <= error;
-        if reached || step + 1 == LADDER.len() {
-            if !reached {
-                let (found, asked) = (100.0 * rms(&fit), 100.0 * error);
-                report.warnings.push(format!(
+    fn choose_ridge(&self, fit: &RrFit, keys: &KeyGradients, refinement: &RefineParams) -> RidgeChoice {
+        let quadratic = Quadratic::new(self.training, &fit.palette, &fit.weights, &fit.reduction);
+        let choice = choose::refinement_ridge(
+            self.training,
+            &self.prepared.joints,
+            &keys.gradients,
+            &fit.palette.home_bones,
+            &quadratic,
+            self.params.predictor_params(),
+            refinement,
+            self.params.to_be_corrected,
+        );
+        let refinement = RefineParams { ridge: Some(choice.ridge), ..refinement.clone() };
+        RidgeChoice { stacked: self.stack(fit, keys, &quadratic, &refinement).helps(), ..choice }
+    }
+
+    /// The number of proxy bones beyond which more no longer help, and the refinement's ridge.
+    fn choose_size(&self) -> (usize, Option<RidgeChoice>) {
+        let training = self.training;
+        let (fit, keys) = self.thesis(self.draw(TRIAL_SIZE, 1));
+        let unseen = self.params.refine.as_ref().map(|refinement| self.choose_ridge(&fit, &keys, refinement));
+        let left_out = unseen.and_then(|choice| choice.corrected.or(choice.squared_error));
+        let left = left_out.unwrap_or_else(|| fit.error(training));
+        let enough = |&&proxies: &&usize| {
+            let drawing = self.draw(proxies, 1);
+            weights::drawing_error(training, &drawing.weights, &drawing.transforms) <= WORTHWHILE * left
+        };
+        let affordable = training.vertex_count() / VERTICES_PER_PROXY;
+        let mut sizes = LADDER.iter().filter(|&&proxies| proxies == LADDER[0] || proxies <= affordable);
+        let proxies = sizes.clone().find(enough).or(sizes.next_back()).copied().unwrap_or(TRIAL_SIZE);
+        (proxies, unseen)
+    }
+
+    /// As few proxy bones of the ladder as bring the training error under `error`, a fraction of the diagonal.
+    fn to_error(&self, error: f64) -> Chosen {
+        let training = self.training;
+        let count = (training.pose_count() * training.vertex_count()) as f64;
+        let rms = |fit: &RrFit| (fit.error(training) / count).sqrt() / training.diagonal;
+        let mut ridge = None;
+        for (step, &proxies) in LADDER.iter().enumerate() {
+            let mut chosen = self.of_size(proxies, ridge);
+            let found = rms(&chosen.fit);
+            if found > error && step + 1 == LADDER.len() {
+                let (found, asked) = (100.0 * found, 100.0 * error);
+                chosen.report.warnings.push(format!(
                     "{proxies} proxy bones leave {found:.3} % of the diagonal, not the {asked:.3} % asked for; more \
                      poses or a correction would help, more proxy bones hardly"
                 ));
             }
-            report.findings.extend(notes.findings);
-            report.iterations.extend(notes.iterations);
-            return (fit, choice);
+            if found <= error || step + 1 == LADDER.len() {
+                return chosen;
+            }
+            // The ridge hardly depends on the size: once is enough.
+            ridge = chosen.ridge;
         }
-        // The ridge hardly depends on the size: once is enough.
-        ridge = choice;
+        unreachable!("the ladder has a last step")
     }
-    unreachable!("the ladder has a last step")
+
+    fn describe(&self, fit: &RrFit, ridge: Option<RidgeChoice>, report: &mut FitReport) {
+        report.left_out_corrected = ridge.and_then(|choice| choice.corrected);
+        let held_out = ridge.and_then(|choice| choice.squared_error);
+        describe::describe(self.training, self.skin, &self.prepared, fit, held_out, report);
+    }
 }
