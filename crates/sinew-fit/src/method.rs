@@ -188,7 +188,8 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
     if let Some(factor) = size::factor(training).filter(|_| method.regresses_rotations()) {
         let mut fitted = fit(&size::scaled(training, factor)?, method, progress)?;
         size::scale_model(&mut fitted.model, 1.0 / factor);
-        fitted.report.left_out_corrected.iter_mut().for_each(|squares| *squares /= factor * factor);
+        let FitReport { rigid, left_out_corrected, .. } = &mut fitted.report;
+        rigid.iter_mut().chain(left_out_corrected).for_each(|squares| *squares /= factor * factor);
         return Ok(fitted);
     }
     let mut report = FitReport { warnings: exercised::warnings(training), ..FitReport::default() };

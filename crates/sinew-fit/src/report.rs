@@ -18,6 +18,9 @@ pub struct FitReport {
     pub findings: Vec<(String, String)>,
     /// The enveloping error (a fraction, not percent) to expect on unseen poses, if the fit left poses out to tell.
     pub expected: Option<f64>,
+    /// What the enveloping error is counted in: the squared error of the best rigid binding over the training poses, if the fit
+    /// measured it and it is not zero.
+    pub rigid: Option<f64>,
     /// The summed squared error of left-out training poses after an emulated correction, if one was foreseen.
     pub left_out_corrected: Option<f64>,
     /// Iterative stages: (name, residual after each iteration, why it stopped).

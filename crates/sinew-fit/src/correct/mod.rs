@@ -119,8 +119,8 @@ pub fn correct(
     if params.closeness == Closeness::Exact {
         tell_left(training, &model, params, &mut report);
     }
-    if let Some(left_out) = report.left_out_corrected.filter(|_| describe::rigid_error(training) > 0.0) {
-        report.found("error on left-out training poses, corrected", percent(training, left_out));
+    if let Some((left_out, rigid)) = report.left_out_corrected.zip(report.rigid) {
+        report.found("error on left-out training poses, corrected", describe::percent(left_out, rigid));
     }
     tell_errors(training, &model, "corrected", &mut report);
     Ok(Fitted { model, report })
@@ -178,18 +178,12 @@ fn total_bytes<Region>(
 
 /// Reports the errors of the model, corrected or distilled, on the training poses and, from left-out ones, on unseen poses.
 fn tell_errors(training: &Training, model: &Model, how: &str, report: &mut FitReport) {
-    let rigid = describe::rigid_error(training);
-    let Some(left_out) = report.left_out_corrected.filter(|_| rigid > 0.0) else { return };
+    let Some((left_out, rigid)) = report.left_out_corrected.zip(report.rigid) else { return };
     let train = squared_error(training, &predict::training_poses(model, training));
     let expected = describe::expected_error(train, left_out);
-    report.found(&format!("training error, {how}"), percent(training, train));
-    report.found(&format!("expected on unseen poses, {how}"), percent(training, expected));
+    report.found(&format!("training error, {how}"), describe::percent(train, rigid));
+    report.found(&format!("expected on unseen poses, {how}"), describe::percent(expected, rigid));
     report.expected = Some((expected / rigid).sqrt());
-}
-
-/// A squared error as enveloping error, in words.
-fn percent(training: &Training, squared: f64) -> String {
-    format!("{:.2} % EE", 100.0 * (squared / describe::rigid_error(training)).sqrt())
 }
 
 /// Reports what the regressions see and how well they predict.

@@ -31,7 +31,6 @@ use super::residual::carrier;
 use super::{CorrectionParams, Place, vertices};
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::describe::rigid_error;
 use crate::methods::rr::weights;
 use crate::{FitError, FitReport, Quiet, Training};
 use imagined::Blend;
@@ -111,7 +110,8 @@ pub fn distil(
         report.found("distilled", format!("no: more than {MOST_BONES} bones"));
         return Ok(None);
     }
-    let unforeseen = report.left_out_corrected.is_some_and(|left_out| left_out > FORESEEN * rigid_error(training));
+    let unforeseen =
+        report.left_out_corrected.zip(report.rigid).is_some_and(|(left_out, rigid)| left_out > FORESEEN * rigid);
     if wanted == Distil::Auto && unforeseen {
         report.found("distilled", "no: a training pose that is left out is hardly foreseen from the others");
         return Ok(None);

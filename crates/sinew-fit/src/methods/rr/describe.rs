@@ -23,35 +23,41 @@ pub fn rigid_error(training: &Training) -> f64 {
     errors.iter().sum()
 }
 
-/// Adds what is known of `fit` to the report.
+/// A squared error as enveloping error, in words.
+#[must_use]
+pub fn percent(squared: f64, rigid: f64) -> String {
+    format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt())
+}
+
+/// Adds what is known of `fit` to the report; `rigid` is [`rigid_error`].
 pub(super) fn describe(
     training: &Training,
     skin: &SparseWeights,
     prepared: &Prepared,
     fit: &RrFit,
+    rigid: f64,
     held_out: Option<f64>,
     report: &mut FitReport,
 ) {
-    let rigid = rigid_error(training);
-    let enveloping = |squared: f64| match rigid > 0.0 {
-        true => format!("{:.2} % EE", 100.0 * (squared / rigid).sqrt()),
-        false => "0.00 % EE".into(),
-    };
+    report.rigid = Some(rigid).filter(|rigid| *rigid > 0.0);
+    let enveloping = |squared: f64| report.rigid.map_or("0.00 % EE".into(), |rigid| percent(squared, rigid));
     let transforms: Vec<Vec<DAffine3>> = (0..training.pose_count()).map(|e| fit.transforms(training, e)).collect();
     let errors = vertex_errors(training, &fit.weights, &transforms);
     let limit = solve_transforms(training, &fit.palette, &fit.weights, &prepared.normals, &transforms);
+    let train = errors.iter().sum();
+    let expected = held_out.map(|squared| expected_error(train, squared));
+    let told = [
+        ("training error", Some(train)),
+        ("limit (best possible transforms)", Some(vertex_errors(training, &fit.weights, &limit).iter().sum())),
+        ("error on left-out training poses", held_out),
+        ("expected on unseen poses", expected),
+    ]
+    .map(|(name, squared)| (name, squared.map(enveloping)));
     report.found("proxy bones", fit.palette.proxies);
-    report.found("training error", enveloping(errors.iter().sum()));
-    report.found(
-        "limit (best possible transforms)",
-        enveloping(vertex_errors(training, &fit.weights, &limit).iter().sum()),
-    );
-    if let Some(squared) = held_out {
-        report.found("error on left-out training poses", enveloping(squared));
-        let expected = expected_error(errors.iter().sum(), squared);
-        report.found("expected on unseen poses", enveloping(expected));
-        report.expected = (rigid > 0.0).then(|| (expected / rigid).sqrt());
+    for (name, words) in told {
+        words.into_iter().for_each(|words| report.found(name, words));
     }
+    report.expected = expected.zip(report.rigid).map(|(expected, rigid)| (expected / rigid).sqrt());
     report.found("near-rigid vertices", format!("{} of {}", prepared.near_rigid.count(), training.vertex_count()));
     report.found("error remains at", remaining(training, skin, &errors));
     report.found("driven by", drivers(training, fit));

@@ -178,7 +178,8 @@ pub fn fit(
 ) -> Result<Vec<(RrFit, FitReport)>, FitError> {
     check(params)?;
     progress.stage("clustering", 0);
-    let course = Course { training, skin, params, prepared: prepare(training, skin, params), progress };
+    let (prepared, rigid) = (prepare(training, skin, params), describe::rigid_error(training));
+    let course = Course { training, skin, params, prepared, rigid, progress };
     let Chosen { unrefined, ridge, fit, mut report } = match (params.proxy_bones, params.error) {
         (Some(proxies), _) => course.of_size(proxies, None),
         (None, Some(error)) => course.to_error(error),
@@ -278,6 +279,8 @@ struct Course<'a> {
     skin: &'a SparseWeights,
     params: &'a RrParams,
     prepared: Prepared,
+    /// The best rigid binding's squared error.
+    rigid: f64,
     progress: &'a dyn Progress,
 }
 
@@ -465,6 +468,6 @@ impl Course<'_> {
     fn describe(&self, fit: &RrFit, ridge: Option<RidgeChoice>, report: &mut FitReport) {
         report.left_out_corrected = ridge.and_then(|choice| choice.corrected);
         let held_out = ridge.and_then(|choice| choice.squared_error);
-        describe::describe(self.training, self.skin, &self.prepared, fit, held_out, report);
+        describe::describe(self.training, self.skin, &self.prepared, fit, self.rigid, held_out, report);
     }
 }
