@@ -18,6 +18,7 @@
 pub mod correct;
 pub mod cross_validation;
 pub mod decompose;
+pub mod drawing;
 mod error;
 pub mod exercised;
 pub mod geometry;

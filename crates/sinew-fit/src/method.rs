@@ -13,7 +13,7 @@ use crate::methods::rr::{self, RrFit, RrParams};
 use crate::methods::scape::{self, ScapeParams};
 use crate::methods::ssd::{self, SsdParams};
 use crate::{FitError, FitReport, Fitted, Progress, Training};
-use crate::{exercised, size, to_model};
+use crate::{drawing, exercised, size, to_model};
 
 /// A method with its parameters.
 #[derive(Debug, Clone)]
@@ -232,8 +232,12 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
             (fit.skin, Deformer::MultiWeight(to_model::multi_weight(&fit.weights)))
         }
         Method::RotationalRegression(params) => {
-            let mut fitted = regressions(training, params, progress)?;
-            return Ok(fitted.swap_remove(0));
+            let Fitted { model, mut report } = regressions(training, params, progress)?.swap_remove(0);
+            if !params.condenses() {
+                return Ok(Fitted { model, report });
+            }
+            progress.stage("points", 0);
+            return Ok(Fitted { model: drawing::from_points(training, model, &mut report), report });
         }
         Method::FullRotationalRegression(params) => {
             let skin = ssd::fit(training, &SsdParams::default(), progress)?;

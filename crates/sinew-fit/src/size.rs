@@ -48,6 +48,7 @@ pub fn scale_model(model: &mut Model, factor: f64) {
     model.character.rest_positions.as_flattened_mut().iter_mut().for_each(|x| *x *= factor);
     model.character.bones.iter_mut().for_each(|bone| bone.rest.translation *= factor);
     if let Deformer::RotationalRegression(d) = &mut model.deformer {
+        d.points.iter_mut().for_each(|h| h[..3].iter_mut().for_each(|x| *x *= factor));
         // Row 3 of a block gives a proxy's translation, column 3 multiplies a bone's.
         for block in &mut d.c1.blocks {
             block[3].iter_mut().for_each(|x| *x *= factor);
@@ -84,6 +85,7 @@ fn scale_vertices(correction: &mut VertexCorrection, factor: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::correct::distil::Distil;
     use crate::correct::{CorrectionParams, Place};
     use crate::{Method, Quiet, fit, predict};
     use sinew_examples::datasets;
@@ -94,12 +96,19 @@ mod tests {
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let metres = scaled(&training, 0.5).unwrap();
         assert_eq!((factor(&training), factor(&metres)), (None, None));
-        for place in [None, Some(Place::Proxies), Some(Place::Vertices)] {
-            let rr = Method::by_name("rr").unwrap();
-            let method = match place {
-                Some(place) => Method::Corrected(Box::new(rr), CorrectionParams::new(place)),
-                None => rr,
-            };
+        let plain = || Method::by_name("rr").unwrap();
+        let corrected = |place: Place, distil: Distil| {
+            let params = CorrectionParams { distil, ..CorrectionParams::new(place) };
+            Method::Corrected(Box::new(plain()), params)
+        };
+        let methods = [
+            ("plain", plain()),
+            ("proxies", corrected(Place::Proxies, Distil::Off)),
+            ("vertices", corrected(Place::Vertices, Distil::Off)),
+            // Drawn from points.
+            ("distilled", corrected(Place::Proxies, Distil::On)),
+        ];
+        for (name, method) in methods {
             let drawn = |training: &Training| {
                 let model = fit(training, &method, &Quiet).unwrap().model;
                 predict::training_poses(&model, training)
@@ -110,7 +119,7 @@ mod tests {
                 for (there, here) in drawn(&other).iter().flatten().zip(expected.iter().flatten()) {
                     // The same numbers up to a power of two; 1e-5 of the size for f32 positions of a root that scales along.
                     let off = (*there / unit - *here).length() / metres.diagonal;
-                    assert!(off < 1e-5, "{place:?}, unit {unit}: {off}");
+                    assert!(off < 1e-5, "{name}, unit {unit}: {off}");
                 }
             }
         }

@@ -5,7 +5,7 @@ pub mod correction;
 use glam::{Affine3A, DAffine3, DMat3, DVec3, Mat3A, Vec3A};
 use sinew_runtime::{Bone, Character, Deformer, JointRanges, Metadata, Model, Polygons, Skin, deform};
 
-use crate::correct::distil::points::Drawn;
+use crate::drawing::points::Drawn;
 use crate::geometry::JointRotations;
 use crate::methods::animation_space::Coordinates;
 use crate::methods::multi_weight::MultiWeights;

@@ -5,8 +5,8 @@ use sinew_runtime::correction::ProxyCorrection;
 use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Correction, Deformer, Model};
 
-use super::distil::points::Drawn;
 use crate::cross_validation::squared_error;
+use crate::drawing::points::Drawn;
 use crate::methods::ssd::SparseWeights;
 use crate::{FitError, Training, predict, to_model};
 

@@ -12,7 +12,8 @@
 
 use glam::{DAffine3, DMat3, DVec3};
 use sinew_examples::{Pose, nearest_rotation};
-use sinew_runtime::{Model, Skin};
+use sinew_runtime::deform::LinearBlend;
+use sinew_runtime::{Deformer, Model, Skin};
 
 use crate::geometry::topology::Topology;
 use crate::{Training, predict};
@@ -22,6 +23,10 @@ const FACTOR: f64 = 2.0;
 
 /// Farther poses at most, spread over the training poses: the time of a fit grows with them.
 const MOST: usize = 12;
+
+/// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
+/// blend skinning, in their distances: a tenth of them does not show.
+const STICKS_OUT: f64 = 0.09;
 
 /// Training poses, and beside them farther ones.
 pub struct Farther {
@@ -85,6 +90,14 @@ pub fn farthest_spike(training: &Training, topology: &Topology, poses: &[Vec<DVe
         (0..vertices.len()).map(own).fold(0.0, f64::max)
     };
     poses.iter().map(spike).fold(0.0, f64::max)
+}
+
+/// How far vertices may stick out at twice the trained ranges if they are drawn otherwise than by `model`.
+pub fn allowed_spike(training: &Training, topology: &Topology, model: &Model) -> f64 {
+    let spike = |poses: &[Vec<DVec3>]| farthest_spike(training, topology, poses);
+    let skinned = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..model.clone() };
+    let farther = |model: &Model| spike(&drawn_farther(training, model));
+    (spike(&training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(model))
 }
 
 /// Where `model` draws the training poses with every joint turned farther, (N)(V).

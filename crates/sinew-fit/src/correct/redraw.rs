@@ -120,7 +120,7 @@ fn thinned(
 }
 
 /// The palette entries that draw each vertex or one within two edges of it, ascending, (V).
-pub(super) fn candidates(skin: &SparseWeights, topology: &Topology) -> Vec<Vec<usize>> {
+pub(crate) fn candidates(skin: &SparseWeights, topology: &Topology) -> Vec<Vec<usize>> {
     let mut entries: Vec<Vec<usize>> =
         skin.vertices.iter().map(|pairs| pairs.iter().map(|&(entry, _)| entry).collect()).collect();
     for _ in 0..2 {

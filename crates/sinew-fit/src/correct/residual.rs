@@ -60,7 +60,7 @@ impl Residual {
 }
 
 /// The bone with the largest weight; of equal ones the first, so that a tie does not hang on the last bit.
-pub(super) fn carrier(skin: &Skin, v: usize) -> usize {
+pub(crate) fn carrier(skin: &Skin, v: usize) -> usize {
     let largest = skin.vertex(v).map(|(_, weight)| weight).fold(0.0, f32::max);
     let close = skin.vertex(v).filter(|&(_, weight)| weight >= largest - WEIGHT_TIE).map(|(bone, _)| bone);
     close.min().unwrap_or(0)

@@ -13,14 +13,11 @@
 //! B follows from the changes that draw all seen poses best ([`lessons`]). In turns with it follow the [`points`] that
 //! vertices are drawn from, so many that the student costs about what plain skinning costs ([`registers`]).
 
-pub mod imagined;
 pub mod lessons;
-pub mod points;
 pub mod pursuit;
-pub mod registers;
 pub mod terms;
 
-use sinew_runtime::deform::{BlockRows, GradientPredictors, LinearBlend, RotationalRegression};
+use sinew_runtime::deform::{BlockRows, GradientPredictors, RotationalRegression};
 use sinew_runtime::{Correction, Deformer, Model};
 
 use super::corrected::Corrected;
@@ -29,14 +26,14 @@ use super::proxies::Proxies;
 use super::redraw;
 use super::residual::carrier;
 use super::{CorrectionParams, Place, vertices};
+use crate::drawing::imagined::{self, Blend};
+use crate::drawing::points::Drawing;
+use crate::drawing::registers::{self, Registers};
+use crate::drawing::{self, BONE, WIDTH};
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
-use crate::methods::rr::weights;
 use crate::{FitError, FitReport, Quiet, Training};
-use imagined::Blend;
 use lessons::Lessons;
-use points::Drawing;
-use registers::Registers;
 
 /// What a term must gain for every operation that it costs, of what the correction gains on the training poses.
 const LEAST_GAIN: f64 = 1e-4;
@@ -64,14 +61,9 @@ const ALLOWED: f32 = 1.1;
 /// Cycles of predicting the palette: for a proxy bone, a term of a region and a bone (measured on Zen 4) …
 const PROXY: f32 = 25.0;
 const TERM: f32 = 10.0;
-const BONE: f32 = 15.0;
 
-/// Entries of a register at most, as many as engines give a vertex.
-const WIDTH: usize = 4;
-
-/// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
-/// blend skinning, in their distances: a tenth of them does not show.
-const STICKS_OUT: f64 = 0.09;
+/// Entries that a register visits at least, on average: with one nothing bends.
+const LEAST: f32 = 2.0;
 
 /// Bones at most: terms and coordinates are counted in 16 bits.
 const MOST_BONES: usize = 1000;
@@ -131,7 +123,7 @@ pub fn distil(
     let (seen, mut student) = if learned { wide } else { narrow };
 
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let allowed = course.allowed_spike(&topology);
+    let allowed = farther::allowed_spike(training, &topology, corrected);
     let (mut terms, mut held) = (0, false);
     for (share, turns) in CORNERS {
         let cornered = imagined::with_corners(&seen, training, &joints, &teacher, share);
@@ -196,15 +188,6 @@ impl Course<'_> {
         Lessons::new(self.training, seen, joints, LEAST_GAIN * self.counted(seen))
     }
 
-    /// How far vertices may stick out at twice the trained ranges.
-    fn allowed_spike(&self, topology: &Topology) -> f64 {
-        let spike = |poses: &[Vec<glam::DVec3>]| farther::farthest_spike(self.training, topology, poses);
-        let skinned =
-            Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..self.corrected.clone() };
-        let farther = |model: &Model| spike(&farther::drawn_farther(self.training, model));
-        (spike(&self.training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(self.corrected))
-    }
-
     /// Points and terms in turns; how many terms there are, and the student.
     fn learn(
         &self,
@@ -225,18 +208,14 @@ impl Course<'_> {
         for _ in 0..turns {
             let prediction = bones + PROXY * student.deformer().proxy_count() as f32 + TERM * terms as f32;
             let cycles = ALLOWED * (sinew_runtime::skinning_cycles(skin) + bones) - prediction;
-            let cycles = cycles.max(registers::least_cycles(skin.vertex_count()));
+            let cycles = cycles.max(registers::least_cycles(skin.vertex_count(), LEAST));
             let proxies = student.transforms(seen)?;
             let drawing =
                 Drawing { poses: seen, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: WIDTH };
             let least = LEAST_GAIN * self.counted(seen);
             let registers = registers.get_or_insert_with(|| Registers::new(&drawing, cycles, least));
             let drawn = drawing.draw(registers, registers::visits(cycles - registers.writing));
-            let mut sets = vec![Vec::new(); self.training.vertex_count()];
-            for register in &drawn {
-                register.vertices.iter().for_each(|(v, _)| sets[*v].clone_from(&register.entries));
-            }
-            let weights = weights::solve_weights(&some, &sets, &student.transforms(&some)?, WIDTH);
+            let weights = drawing::beside(self.training, &drawn, &some, &student.transforms(&some)?);
             let chosen;
             (chosen, student) = lessons.choose(student.drawn_from(self.training, &drawn, &weights));
             terms = chosen.count();

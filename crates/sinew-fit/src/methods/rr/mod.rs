@@ -11,6 +11,7 @@
 pub mod after_correction;
 pub mod choose;
 pub mod cluster;
+pub mod condense;
 pub mod describe;
 pub mod full;
 pub mod key_gradients;
@@ -69,6 +70,10 @@ const WORTHWHILE: f64 = 0.04;
 /// vertices, so that fewer would make prediction the larger part of a frame.
 const VERTICES_PER_PROXY: usize = 30;
 
+/// What fewer blocks of c₁ and c₂ may move a proxy's vertices by, as a part of the rms error that shows ([`thin::shown`]): what
+/// draws the vertices is fitted afterwards and makes up for it.
+const CONDENSED: f64 = 0.3;
+
 /// How groups of vertices are found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Clustering {
@@ -102,6 +107,10 @@ pub struct RrParams {
     pub prune: f64,
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
+    /// Whether the refined model is brought to fewer blocks ([`condense`]) and its vertices are drawn from points
+    /// ([`drawing`](crate::drawing)), if that holds: less time a frame on small meshes and as near to unseen poses, but poses
+    /// beyond the trained ranges take longer and have wider bounds. Not where a correction follows: distillation does it.
+    pub points: bool,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
 }
@@ -117,6 +126,7 @@ impl Default for RrParams {
             clustering: Clustering::default(),
             prune: 0.05,
             refine: Some(RefineParams::default()),
+            points: false,
             to_be_corrected: false,
         }
     }
@@ -138,6 +148,11 @@ pub struct RrFit {
 }
 
 impl RrParams {
+    /// Whether the model is condensed and drawn from points.
+    pub(crate) fn condenses(&self) -> bool {
+        self.points && self.refine.is_some() && !self.to_be_corrected
+    }
+
     fn predictor_params(&self) -> PredictorParams {
         let refined = self.refine.is_some();
         match self.predictor {
@@ -363,6 +378,7 @@ impl Course<'_> {
         let Unrefined { fit, keys, tolerances: [_, tolerance], blocks } = unrefined;
         let mut fit = fit.clone();
         self.prune(&mut fit, keys, *tolerance);
+        let mut kept = blocks.kept;
         if let (Some(refinement), Some(ridge)) = (&params.refine, ridge) {
             let refinement = RefineParams { ridge: Some(ridge.ridge), ..refinement.clone() };
             report.found("refinement's ridge", ridge.ridge);
@@ -380,6 +396,11 @@ impl Course<'_> {
                 let course = refine::refine(&prepared.joints, &quadratic, &mut fit.predictors, weights, &refinement);
                 let name = format!("refinement, round {}", round + 1);
                 report.iterations.push(Iterations { name, residuals: course.objectives, stopped: course.stopped });
+                if round + 1 == REFINE_ROUNDS && params.condenses() {
+                    let count = (training.pose_count() * training.vertex_count()) as f64;
+                    let shown = thin::shown(fit.error(training), ridge.squared_error);
+                    (fit.reduction, kept) = condense::condense(training, &fit, CONDENSED * (shown / count).sqrt());
+                }
                 let every: Vec<usize> = (0..training.pose_count()).collect();
                 let left_out =
                     ridge.stacked.then(|| self.stack(&fit, keys, &quadratic, &refinement).left_out(&every)).flatten();
@@ -392,7 +413,7 @@ impl Course<'_> {
                 progress.step();
             }
         }
-        report.found("blocks of c₁ and c₂", format!("{} of {}", blocks.kept, blocks.total));
+        report.found("blocks of c₁ and c₂", format!("{kept} of {}", blocks.total));
         fit
     }
 

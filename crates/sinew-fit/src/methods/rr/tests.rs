@@ -119,6 +119,10 @@ fn without_near_rigid_vertices_the_limb_drifts() {
     assert!(drifting > 1.5 * anchored, "{drifting} m without, {anchored} m with near-rigid vertices");
 }
 
+fn course<'a>(training: &'a Training, skin: &'a SparseWeights, params: &'a RrParams) -> Course<'a> {
+    Course { training, skin, params, prepared: prepare(training, skin, params), rigid: 0.0, progress: &Quiet }
+}
+
 /// The appendix's A, B₁ and B₂ in full, 12P × 12P and so on, against c₁ ⊗ I₃ and c₂ ⊗ I₃.
 #[test]
 fn the_factored_matrices_are_the_thesis_matrices() {
@@ -126,11 +130,10 @@ fn the_factored_matrices_are_the_thesis_matrices() {
     let training = training(&bar);
     let skin = ssd::fit(&training, &SsdParams::default(), &Quiet).unwrap();
     let params = RrParams { proxy_bones: Some(4), refine: None, ..RrParams::default() };
-    let prepared = prepare(&training, &skin, &params);
-    let drawing = draw(&training, &skin, &params, &prepared, 4, 1);
-    let (fit, keys) = unrefined(&training, &skin, &params, &prepared, drawing);
-    let thesis =
-        reduce::thesis_matrices(&training, &fit.palette, &fit.weights, &keys.blends, &skin, &prepared.near_rigid);
+    let course = course(&training, &skin, &params);
+    let (fit, keys) = course.thesis(course.draw(4, 1));
+    let near_rigid = &course.prepared.near_rigid;
+    let thesis = reduce::thesis_matrices(&training, &fit.palette, &fit.weights, &keys.blends, &skin, near_rigid);
     let kronecker = |c: &Mat<f64>| {
         Mat::from_fn(3 * c.nrows(), 3 * c.ncols(), |i, j| if i % 3 == j % 3 { c[(i / 3, j / 3)] } else { 0.0 })
     };
@@ -147,8 +150,8 @@ fn the_refinement_s_gradient_is_the_derivative() {
     let training = training(&arm);
     let skin = ssd::fit(&training, &SsdParams::default(), &Quiet).unwrap();
     let params = RrParams { proxy_bones: Some(6), refine: None, ..RrParams::default() };
-    let prepared = prepare(&training, &skin, &params);
-    let (fit, _) = unrefined(&training, &skin, &params, &prepared, draw(&training, &skin, &params, &prepared, 6, 1));
+    let course = course(&training, &skin, &params);
+    let (fit, _) = course.thesis(course.draw(6, 1));
     let quadratic = Quadratic::new(&training, &fit.palette, &fit.weights, &fit.reduction);
     // The quadratic is the vertex error itself.
     let gradients: Vec<Vec<DMat3>> =

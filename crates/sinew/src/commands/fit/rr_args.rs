@@ -18,6 +18,10 @@ pub struct RrArgs {
     /// As few proxy bones as bring the training error under this: rms over the diagonal, e.g. 0.5%.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub error: Option<f64>,
+    /// Draw vertices from points over few proxy bones where that holds: faster on small meshes, slower beyond the trained
+    /// ranges. A correction of proxy bones is distilled instead, which includes it.
+    #[arg(long, conflicts_with_all = ["no_refine", "correct"])]
+    pub points: bool,
     /// Leave out the end-to-end refinement: the form of the 2007 thesis.
     #[arg(long)]
     pub no_refine: bool,
@@ -63,6 +67,7 @@ impl RrArgs {
         let reduced_only = [
             ("--proxy-bones", self.proxy_bones.is_some()),
             ("--error", self.error.is_some()),
+            ("--points", self.points),
             ("--no-refine", self.no_refine),
             ("--refine-ridge", self.refine_ridge.is_some()),
             ("--clustering", self.clustering.is_some()),
@@ -76,6 +81,7 @@ impl RrArgs {
             Method::RotationalRegression(params) => {
                 params.proxy_bones = self.proxy_bones.or(params.proxy_bones);
                 params.error = self.error.or(params.error);
+                params.points |= self.points;
                 params.predictor = form.unwrap_or(params.predictor);
                 match self.clustering {
                     Some(Groups::MeanShift) => params.clustering = Clustering::MeanShift(BANDWIDTH),

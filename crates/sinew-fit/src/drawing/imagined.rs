@@ -55,6 +55,13 @@ struct Local {
 #[must_use]
 pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model, blend: Blend) -> Training {
     let count = (VERTICES / training.vertex_count().max(1)).clamp(FEWEST, MOST);
+    let weight = SHARE * training.pose_weights.iter().sum::<f64>() / count as f64;
+    drawn(training, training, poses(training, joints, count, blend), teacher, weight)
+}
+
+/// So many imagined poses, (count)(J).
+#[must_use]
+pub fn poses(training: &Training, joints: &JointRotations, count: usize, blend: Blend) -> Vec<Vec<DAffine3>> {
     let places = joint_places(training);
     let mut locals: Vec<Local> =
         (0..training.pose_count()).map(|e| local(training, joints, &places, &training.transforms[e], e)).collect();
@@ -69,15 +76,25 @@ pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model, ble
         let shares = shares(training, &order, locals.len(), 2 + k % 3, blend, &mut rng);
         composed(training, &places, &order, &blended(&locals, &shares))
     };
-    let transforms: Vec<Vec<DAffine3>> = (0..count).map(&mut imagine).collect();
-    let mut both = training.clone();
-    both.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
-    both.transforms.extend(transforms);
-    let weight = SHARE * training.pose_weights.iter().sum::<f64>() / count as f64;
-    both.pose_weights.extend(std::iter::repeat_n(weight, count));
-    let first = training.sources.iter().max().map_or(0, |last| last + 1);
-    both.sources.extend(first..first + count);
-    both
+    (0..count).map(&mut imagine).collect()
+}
+
+/// The poses that are `seen` and, after them, others as `teacher` draws them, each of which counts `weight`.
+fn drawn(
+    training: &Training,
+    seen: &Training,
+    transforms: Vec<Vec<DAffine3>>,
+    teacher: &Model,
+    weight: f64,
+) -> Training {
+    let count = transforms.len();
+    let mut all = seen.clone();
+    all.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
+    all.transforms.extend(transforms);
+    all.pose_weights.extend(std::iter::repeat_n(weight, count));
+    let first = seen.sources.iter().max().map_or(0, |last| last + 1);
+    all.sources.extend(first..first + count);
+    all
 }
 
 /// The poses that are `seen` and, after them, the training poses turned twice as far and held within the trained ranges, as
@@ -91,6 +108,14 @@ pub fn with_corners(
     teacher: &Model,
     share: f64,
 ) -> Training {
+    let corners = corners(training, joints);
+    let weight = share * seen.pose_weights.iter().sum::<f64>() / corners.len() as f64;
+    drawn(training, seen, corners, teacher, weight)
+}
+
+/// The training poses, or some of them, turned twice as far and held within the trained ranges.
+#[must_use]
+pub fn corners(training: &Training, joints: &JointRotations) -> Vec<Vec<DAffine3>> {
     let (places, order) = (joint_places(training), parents_first(training));
     let ranges = to_model::joint_ranges(joints);
     let count = training.pose_count().min(MOST_CORNERS);
@@ -103,15 +128,7 @@ pub fn with_corners(
         }
         composed(training, &places, &order, &local)
     };
-    let transforms: Vec<Vec<DAffine3>> = (0..count).map(corner).collect();
-    let mut all = seen.clone();
-    all.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
-    all.transforms.extend(transforms);
-    let weight = share * seen.pose_weights.iter().sum::<f64>() / count as f64;
-    all.pose_weights.extend(std::iter::repeat_n(weight, count));
-    let first = seen.sources.iter().max().map_or(0, |last| last + 1);
-    all.sources.extend(first..first + count);
-    all
+    (0..count).map(corner).collect()
 }
 
 /// Where the joints are at rest, in the root's frame, (J).

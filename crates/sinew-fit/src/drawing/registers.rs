@@ -11,16 +11,13 @@ const ALONE: usize = 3;
 
 /// Cycles of an entry that a register visits: [`Writing::VISIT`] if the register beside it in the kernel visits it too, a third
 /// more if not, and registers that lie in a row seldom agree (measured).
-const VISIT: f32 = 1.25 * Writing::VISIT;
+pub const VISIT: f32 = 1.25 * Writing::VISIT;
 
-/// Entries that a register visits at least, on average: with one nothing bends.
-const LEAST: f32 = 2.0;
-
-/// The cycles that so many vertices take whatever plain skinning takes. Where that visits few bones, or on a mesh of a few
+/// The cycles that so many vertices take whatever plain skinning takes, for `entries` a register on average. Where that visits few bones, or on a mesh of a few
 /// hundred vertices, predicting the palette alone takes longer than what plain skinning leaves for drawing.
 #[must_use]
-pub fn least_cycles(vertices: usize) -> f32 {
-    vertices.div_ceil(REGISTER) as f32 * (Writing::Row.cycles() + LEAST * VISIT)
+pub fn least_cycles(vertices: usize, entries: f32) -> f32 {
+    vertices.div_ceil(REGISTER) as f32 * (Writing::Row.cycles() + entries * VISIT)
 }
 
 /// How many entries can be visited in so many cycles.
@@ -120,7 +117,7 @@ mod tests {
         let drawing =
             Drawing { poses: &poses, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: 2 };
         // Whatever there is to spend, and whether apart is dear (nothing gains enough) or free.
-        for (cycles, least) in [(0.0, 0.0), (least_cycles(count), 0.0), (1e6, 0.0), (1e6, f64::INFINITY)] {
+        for (cycles, least) in [(0.0, 0.0), (least_cycles(count, 2.0), 0.0), (1e6, 0.0), (1e6, f64::INFINITY)] {
             let Registers { vertices, writing } = Registers::new(&drawing, cycles, least);
             let mut all = vertices.concat();
             all.sort_unstable();
@@ -136,6 +133,6 @@ mod tests {
     #[test]
     fn the_least_cycles_pay_for_two_entries_a_register() {
         let count = 10 * REGISTER;
-        assert_eq!(visits(least_cycles(count) - 10.0 * Writing::Row.cycles()), 20);
+        assert_eq!(visits(least_cycles(count, 2.0) - 10.0 * Writing::Row.cycles()), 20);
     }
 }

@@ -1,0 +1,190 @@
+//! Vertices drawn from points over proxy bones, eight in a row by the same few entries of the palette (ours).
+//!
+//! A weight an entry holds a vertex between the proxies that draw it, and a register of eight vertices visits all entries that any
+//! of them has. With a point an entry ([`points`]) two or three do what took four or more, the same ones for all eight
+//! ([`registers`]), so that a small mesh is drawn in about the time of plain skinning. Four numbers an entry want more poses than
+//! there are examples: the model itself draws some hundred between them ([`imagined`]).
+//!
+//! [`from_points`] does it to a fitted rotational regression; distillation
+//! ([`distil`](crate::correct::distil)) does it in turns with what its proxies follow.
+
+pub mod imagined;
+pub mod points;
+pub mod registers;
+
+use glam::DAffine3;
+use sinew_runtime::deform::RotationalRegression;
+use sinew_runtime::{Deformer, Model};
+
+use crate::correct::residual::carrier;
+use crate::correct::{farther, redraw};
+use crate::cross_validation::squared_error;
+use crate::geometry::JointRotations;
+use crate::geometry::topology::Topology;
+use crate::methods::rr::weights;
+use crate::methods::ssd::SparseWeights;
+use crate::{FitReport, Training, predict, to_model};
+use imagined::Blend;
+use points::{Drawing, Drawn};
+use registers::Registers;
+
+/// Entries of a register at most, as many as engines give a vertex.
+pub const WIDTH: usize = 4;
+
+/// Entries that a register visits at least, on average: where plain skinning visits one or two, predicting the palette alone
+/// takes most of the time that it takes. The next is tried if fewer do not draw the training poses as weights do.
+const LEAST: [f32; 3] = [1.7, 2.3, 2.9];
+
+/// The cycles that a model may take, of those of plain skinning: half as many again on a small mesh, where predicting the palette
+/// weighs, hardly more on a large one. This many vertices are small.
+const SMALL: f32 = 10_000.0;
+fn allowed(vertices: usize) -> f32 {
+    1.05 + 0.45 * (SMALL / vertices.max(1) as f32).min(1.0)
+}
+
+/// About how many cycles predicting the palette takes, for a proxy bone, a block of c₁ or c₂, and a bone (measured on Zen 4).
+const PROXY: f32 = 50.0;
+const BLOCK: f32 = 7.0;
+pub(crate) const BONE: f32 = 15.0;
+
+/// How much the corners of the trained ranges count beside all other poses.
+const CORNERS: f64 = 0.05;
+
+/// Imagined poses that the weights beside the points see beside the training poses.
+const DRAWN: usize = 40;
+
+/// What the squared error of the training poses may become, of what it is with weights: a twentieth more error hardly shows.
+const MAY_GROW: f64 = 1.1;
+
+/// `model`, a rotational regression, with its vertices drawn from points, if that takes less time, is as near to the training poses
+/// and holds beyond the trained ranges.
+#[must_use]
+pub fn from_points(training: &Training, model: Model, report: &mut FitReport) -> Model {
+    let Deformer::RotationalRegression(deformer) = &model.deformer else { return model };
+    if deformer.proxy_count() == 0 {
+        return model;
+    }
+    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+    let error = |model: &Model| squared_error(training, &predict::training_poses(model, training));
+    let spike = |model: &Model| farther::farthest_spike(training, &topology, &farther::drawn_farther(training, model));
+    let (most, mut refused) = (MAY_GROW * error(&model), "it would take no less time");
+    let redrawing = Redrawing::new(training, &model, deformer, &topology);
+    for least in LEAST {
+        let (drawn, cycles) = redrawing.drawn(least);
+        if cycles >= sinew_runtime::skinning_cycles(&deformer.skin) {
+            break;
+        }
+        if error(&drawn) > most {
+            refused = "it would be farther from the training poses";
+            continue;
+        }
+        if spike(&drawn) <= farther::allowed_spike(training, &topology, &model) {
+            let skin = sinew_runtime::skinning_cycles(&deformer.skin);
+            report.found("vertices drawn from points", format!("yes, in {:.2} of the time of weights", cycles / skin));
+            return drawn;
+        }
+        refused = "vertices would stick out beyond the trained ranges";
+    }
+    report.found("vertices drawn from points", format!("no: {refused}"));
+    model
+}
+
+/// What stays the same however many entries are visited.
+struct Redrawing<'a> {
+    training: &'a Training,
+    model: &'a Model,
+    deformer: &'a RotationalRegression,
+    /// Training poses and imagined ones as the model draws them, and its proxies in them, (N)(P).
+    seen: Training,
+    proxies: Vec<Vec<DAffine3>>,
+    /// See [`Drawing`].
+    candidates: Vec<Vec<usize>>,
+    carriers: Vec<usize>,
+}
+
+impl<'a> Redrawing<'a> {
+    fn new(training: &'a Training, model: &'a Model, deformer: &'a RotationalRegression, topology: &Topology) -> Self {
+        let joints = JointRotations::new(training);
+        let seen = imagined::beside(training, &joints, model, Blend::Joints);
+        let seen = imagined::with_corners(&seen, training, &joints, model, CORNERS);
+        let skin = &model.character.skin;
+        Self {
+            proxies: predict::proxy_transforms(model, &seen, deformer.proxy_count()),
+            candidates: redraw::candidates(&SparseWeights::of(&deformer.skin), topology),
+            carriers: (0..skin.vertex_count()).map(|v| carrier(skin, v)).collect(),
+            training,
+            model,
+            deformer,
+            seen,
+        }
+    }
+
+    /// The model drawn from points over `least` entries a register or more, and about how many cycles drawing takes.
+    fn drawn(&self, least: f32) -> (Model, f32) {
+        let Self { training, model, deformer, seen, proxies, candidates, carriers } = self;
+        let drawing = Drawing { poses: seen, proxies, candidates, carriers, width: WIDTH };
+        let vertices = training.vertex_count();
+        let bones = BONE * training.bone_count() as f32;
+        let blocks = deformer.c1.columns.len() + deformer.c2.columns.len();
+        let prediction = bones + PROXY * deformer.proxy_count() as f32 + BLOCK * blocks as f32;
+        let plain = sinew_runtime::skinning_cycles(&model.character.skin) + bones;
+        let cycles = (allowed(vertices) * plain - prediction).max(registers::least_cycles(vertices, least));
+        let registers = Registers::new(&drawing, cycles, 0.0);
+        let drawn = drawing.draw(&registers, registers::visits(cycles - registers.writing));
+        let visited: usize = drawn.iter().map(|register| register.entries.len()).sum();
+        let some: Vec<usize> = (0..seen.pose_count().min(training.pose_count() + DRAWN)).collect();
+        let weights = beside(training, &drawn, &seen.subset(&some), &proxies[..some.len()]);
+        let (skin, points) = to_model::drawn_points(training, &drawn, &weights);
+        let deformer = RotationalRegression { skin, points, ..(*deformer).clone() };
+        let model = Model { deformer: Deformer::RotationalRegression(deformer), ..(*model).clone() };
+        (model, registers.writing + registers::VISIT * visited as f32)
+    }
+}
+
+/// Weights over the entries that draw each vertex, for what needs weights: fitted to `poses`, in which the proxies are at `proxies`
+/// (N)(P).
+#[must_use]
+pub fn beside(training: &Training, drawn: &[Drawn], poses: &Training, proxies: &[Vec<DAffine3>]) -> SparseWeights {
+    let mut sets = vec![Vec::new(); training.vertex_count()];
+    for register in drawn {
+        register.vertices.iter().for_each(|(v, _)| sets[*v].clone_from(&register.entries));
+    }
+    weights::solve_weights(poses, &sets, proxies, WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::methods::rr::RrParams;
+    use crate::{Method, Quiet};
+    use sinew_examples::datasets;
+
+    fn fitted(name: &str) -> (Training, Model) {
+        let examples = (datasets::by_name(name).unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let params = RrParams { points: true, ..RrParams::default() };
+        let model = crate::fit(&training, &Method::RotationalRegression(params), &Quiet).unwrap().model;
+        (training, model)
+    }
+
+    #[test]
+    fn a_regression_is_drawn_from_points_whose_weights_sum_to_one() {
+        let (_, model) = fitted("arm");
+        let Deformer::RotationalRegression(deformer) = &model.deformer else { panic!("it is one") };
+        assert_eq!(deformer.points.len(), deformer.skin.joints.len());
+        for points in deformer.points.chunks(deformer.skin.width) {
+            // 1e-4: four f32 numbers of up to some tens.
+            assert!((points.iter().map(|h| h[3]).sum::<f32>() - 1.0).abs() < 1e-4, "{points:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_from_points_already_is_not_drawn_farther_from_its_poses() {
+        let (training, model) = fitted("shoulder");
+        let mut report = FitReport::default();
+        let again = from_points(&training, model.clone(), &mut report);
+        let error = |model: &Model| squared_error(&training, &predict::training_poses(model, &training));
+        assert!(error(&again) <= MAY_GROW * error(&model));
+        assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+    }
+}
