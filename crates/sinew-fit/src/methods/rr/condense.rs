@@ -8,7 +8,7 @@
 //!   minimise over U and B′: |U|,   Σ_r s_r² ‖X B_r − X_U B′_r‖² ≤ tolerance²   (mean over poses).
 //!
 //! U begins with p's home bone and grows by the source that lowers this most (matching pursuit by groups) among those that p has.
-//! The poses are the training poses, blends of them and corners of the trained ranges ([`imagined`](crate::drawing::imagined)):
+//! The poses are the training poses, blends of them and corners of the trained ranges ([`imagined`]):
 //! nothing needs to be known of the mesh in them.
 
 use glam::{DAffine3, DMat3};
