@@ -10,8 +10,8 @@
 //!   `T_p(q) = T_b + Q_b Σ_k m_k(θ̃) B_kp`,
 //!
 //! m_k being monomials of the rotations of joints near by ([`terms`]), a few a region, those that earn most ([`pursuit`]).
-//! B follows from the changes that draw all seen poses best ([`lessons`]). In turns with it follow the [`points`](crate::drawing::points) that
-//! vertices are drawn from, so many that the student costs about what plain skinning costs ([`registers`]).
+//! B follows from the changes that draw all seen poses best ([`lessons`]). In turns with it follow the points that vertices are
+//! drawn from ([`drawing`]), so many that the student costs about what plain skinning costs ([`registers`]).
 
 pub mod lessons;
 pub mod pursuit;
