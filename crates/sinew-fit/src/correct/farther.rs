@@ -24,8 +24,8 @@ const FACTOR: f64 = 2.0;
 /// Farther poses at most, spread over the training poses: the time of a fit grows with them.
 const MOST: usize = 12;
 
-/// How much farther vertices may stick out of their neighbours at twice the trained ranges than in the examples or with linear
-/// blend skinning, in their distances: a tenth of them does not show.
+/// How much farther than they do in the examples vertices may stick out if nothing keeps them from it, in the neighbours' distance:
+/// a tenth of it does not show.
 const STICKS_OUT: f64 = 0.09;
 
 /// Training poses, and beside them farther ones.
@@ -73,31 +73,67 @@ impl Farther {
     }
 }
 
-/// How far the vertex that sticks out most of its neighbours does so beyond what it does at rest, in their mean distance, over
-/// some poses (N)(V).
-pub fn farthest_spike(training: &Training, topology: &Topology, poses: &[Vec<DVec3>]) -> f64 {
-    let distance = |v: usize| {
-        let ring = topology.vertex_vertices.row(v);
-        ring.iter().map(|&w| training.rest[v].distance(training.rest[w])).sum::<f64>() / ring.len().max(1) as f64
-    };
-    let distances: Vec<f64> = (0..training.vertex_count()).map(distance).collect();
-    let out = |vertices: &[DVec3], v: usize| vertices[v].distance(around(topology, vertices, v));
-    let spike = |vertices: &Vec<DVec3>| {
-        let own = |v: usize| match distances[v] > 0.0 {
-            true => (out(vertices, v) - out(&training.rest, v)) / distances[v],
-            false => 0.0,
-        };
-        (0..vertices.len()).map(own).fold(0.0, f64::max)
-    };
-    poses.iter().map(spike).fold(0.0, f64::max)
+/// How far vertices stick out of their neighbours beyond what they do at rest, in the neighbours' mean distance.
+pub struct Spikes<'a> {
+    topology: &'a Topology,
+    /// Each vertex's distance from the middle of its neighbours at rest, and their mean distance from it, (V).
+    rest: Vec<(f64, f64)>,
 }
 
-/// How far vertices may stick out at twice the trained ranges if they are drawn otherwise than by `model`.
-pub fn allowed_spike(training: &Training, topology: &Topology, model: &Model) -> f64 {
-    let spike = |poses: &[Vec<DVec3>]| farthest_spike(training, topology, poses);
-    let skinned = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..model.clone() };
-    let farther = |model: &Model| spike(&drawn_farther(training, model));
-    (spike(&training.vertices).max(farther(&skinned)) + STICKS_OUT).max(farther(model))
+impl<'a> Spikes<'a> {
+    /// Those of a mesh.
+    pub fn new(training: &Training, topology: &'a Topology) -> Self {
+        let of_vertex = |v: usize| {
+            let ring = topology.vertex_vertices.row(v);
+            let sum = ring.iter().map(|&w| training.rest[v].distance(training.rest[w])).sum::<f64>();
+            (training.rest[v].distance(around(topology, &training.rest, v)), sum / ring.len().max(1) as f64)
+        };
+        Self { topology, rest: (0..training.vertex_count()).map(of_vertex).collect() }
+    }
+
+    /// How far each vertex sticks out in the one of some poses (N)(V) in which it does most, (V).
+    pub fn most(&self, poses: &[Vec<DVec3>]) -> Vec<f64> {
+        let spike = |vertices: &[DVec3], v: usize| {
+            let (out, distance) = self.rest[v];
+            let now = vertices[v].distance(around(self.topology, vertices, v));
+            if distance > 0.0 { (now - out) / distance } else { 0.0 }
+        };
+        (0..self.rest.len()).map(|v| poses.iter().map(|pose| spike(pose, v)).fold(0.0, f64::max)).collect()
+    }
+
+    /// The farthest of them.
+    pub fn farthest(&self, poses: &[Vec<DVec3>]) -> f64 {
+        self.most(poses).into_iter().fold(0.0, f64::max)
+    }
+
+    /// Vertex `v` of a pose (V), moved toward the middle of its neighbours if it sticks out farther than `most`.
+    pub fn held(&self, vertices: &[DVec3], v: usize, most: f64) -> DVec3 {
+        let (out, distance) = self.rest[v];
+        let middle = around(self.topology, vertices, v);
+        middle + (vertices[v] - middle).clamp_length_max(out + most * distance)
+    }
+}
+
+/// How far vertices may stick out at twice the trained ranges.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowed {
+    /// As far as with linear blend skinning.
+    pub skinned: f64,
+    /// As far as in the examples, if that is farther.
+    pub examples: f64,
+    /// As far as `model` draws them, which they are to be drawn by otherwise, if that is farther still.
+    pub most: f64,
+}
+
+impl Allowed {
+    /// If vertices are drawn otherwise than by `model`.
+    pub fn new(training: &Training, spikes: &Spikes, model: &Model) -> Self {
+        let farther = |model: &Model| spikes.farthest(&drawn_farther(training, model));
+        let skinned = Model { deformer: Deformer::LinearBlend(LinearBlend), correction: None, ..model.clone() };
+        let skinned = farther(&skinned);
+        let examples = spikes.farthest(&training.vertices).max(skinned);
+        Self { skinned, examples, most: (examples + STICKS_OUT).max(farther(model)) }
+    }
 }
 
 /// Where `model` draws the training poses with every joint turned farther, (N)(V).
@@ -173,7 +209,8 @@ mod tests {
         let examples = (datasets::by_name("bar").unwrap().make)();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-        assert_eq!(farthest_spike(&training, &topology, std::slice::from_ref(&training.rest)), 0.0);
+        let spikes = Spikes::new(&training, &topology);
+        assert_eq!(spikes.farthest(std::slice::from_ref(&training.rest)), 0.0);
         let ring = topology.vertex_vertices.row(40);
         let distances = ring.iter().map(|&w| training.rest[40].distance(training.rest[w]));
         let mean = distances.sum::<f64>() / ring.len() as f64;
@@ -181,8 +218,12 @@ mod tests {
         let out = posed[40] - around(&topology, &posed, 40);
         let away = if out.length() > 0.0 { out.normalize() } else { DVec3::X };
         posed[40] += 3.0 * mean * away;
-        let spike = farthest_spike(&training, &topology, &[training.rest.clone(), posed]);
+        let held = spikes.held(&posed, 40, 1.0);
+        let spike = spikes.farthest(&[training.rest.clone(), posed.clone()]);
         // 1e-9: a sum and a division in f64.
         assert!((spike - 3.0).abs() < 1e-9, "{spike}");
+        posed[40] = held;
+        let spike = spikes.most(&[posed])[40];
+        assert!((spike - 1.0).abs() < 1e-9, "held at one, it spikes by {spike}");
     }
 }

@@ -8,6 +8,7 @@
 //! [`from_points`] does it to a fitted rotational regression; distillation
 //! ([`distil`](crate::correct::distil)) does it in turns with what its proxies follow.
 
+pub mod corners;
 pub mod imagined;
 pub mod points;
 pub mod registers;
@@ -16,8 +17,9 @@ use glam::DAffine3;
 use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Deformer, Model};
 
+use crate::correct::farther::{self, Allowed, Spikes};
+use crate::correct::redraw;
 use crate::correct::residual::carrier;
-use crate::correct::{farther, redraw};
 use crate::cross_validation::squared_error;
 use crate::geometry::JointRotations;
 use crate::geometry::topology::Topology;
@@ -67,11 +69,12 @@ pub fn from_points(training: &Training, model: Model, report: &mut FitReport) ->
     }
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let error = |model: &Model| squared_error(training, &predict::training_poses(model, training));
-    let spike = |model: &Model| farther::farthest_spike(training, &topology, &farther::drawn_farther(training, model));
+    let spikes = Spikes::new(training, &topology);
+    let allowed = Allowed::new(training, &spikes, &model);
     let (most, mut refused) = (MAY_GROW * error(&model), "it would take no less time");
     let redrawing = Redrawing::new(training, &model, deformer, &topology);
     for least in LEAST {
-        let (drawn, cycles) = redrawing.drawn(least);
+        let (drawn, cycles) = redrawing.drawn(least, &spikes, allowed);
         if cycles >= sinew_runtime::skinning_cycles(&deformer.skin) {
             break;
         }
@@ -79,7 +82,7 @@ pub fn from_points(training: &Training, model: Model, report: &mut FitReport) ->
             refused = "it would be farther from the training poses";
             continue;
         }
-        if spike(&drawn) <= farther::allowed_spike(training, &topology, &model) {
+        if spikes.farthest(&farther::drawn_farther(training, &drawn)) <= allowed.most {
             let skin = sinew_runtime::skinning_cycles(&deformer.skin);
             report.found("vertices drawn from points", format!("yes, in {:.2} of the time of weights", cycles / skin));
             return drawn;
@@ -95,8 +98,9 @@ struct Redrawing<'a> {
     training: &'a Training,
     model: &'a Model,
     deformer: &'a RotationalRegression,
-    /// Training poses and imagined ones as the model draws them, and its proxies in them, (N)(P).
+    /// Training poses, imagined ones and, last, corners of the ranges as the model draws them, and its proxies in them, (N)(P).
     seen: Training,
+    corners: usize,
     proxies: Vec<Vec<DAffine3>>,
     /// See [`Drawing`].
     candidates: Vec<Vec<usize>>,
@@ -106,13 +110,14 @@ struct Redrawing<'a> {
 impl<'a> Redrawing<'a> {
     fn new(training: &'a Training, model: &'a Model, deformer: &'a RotationalRegression, topology: &Topology) -> Self {
         let joints = JointRotations::new(training);
-        let seen = imagined::beside(training, &joints, model, Blend::Joints);
-        let seen = imagined::with_corners(&seen, training, &joints, model, CORNERS);
+        let within = imagined::beside(training, &joints, model, Blend::Joints);
+        let seen = imagined::with_corners(&within, training, &joints, model, CORNERS);
         let skin = &model.character.skin;
         Self {
             proxies: predict::proxy_transforms(model, &seen, deformer.proxy_count()),
             candidates: redraw::candidates(&SparseWeights::of(&deformer.skin), topology),
             carriers: (0..skin.vertex_count()).map(|v| carrier(skin, v)).collect(),
+            corners: seen.pose_count() - within.pose_count(),
             training,
             model,
             deformer,
@@ -120,9 +125,10 @@ impl<'a> Redrawing<'a> {
         }
     }
 
-    /// The model drawn from points over `least` entries a register or more, and about how many cycles drawing takes.
-    fn drawn(&self, least: f32) -> (Model, f32) {
-        let Self { training, model, deformer, seen, proxies, candidates, carriers } = self;
+    /// The model drawn from points over `least` entries a register or more, and about how many cycles drawing takes. `allowance`
+    /// is how far vertices may stick out at twice the trained ranges.
+    fn drawn(&self, least: f32, spikes: &Spikes, allowance: Allowed) -> (Model, f32) {
+        let Self { training, model, deformer, seen, corners, proxies, candidates, carriers } = self;
         let drawing = Drawing { poses: seen, proxies, candidates, carriers, width: WIDTH };
         let vertices = training.vertex_count();
         let bones = BONE * training.bone_count() as f32;
@@ -131,14 +137,19 @@ impl<'a> Redrawing<'a> {
         let plain = sinew_runtime::skinning_cycles(&model.character.skin) + bones;
         let cycles = (allowed(vertices) * plain - prediction).max(registers::least_cycles(vertices, least));
         let registers = Registers::new(&drawing, cycles, 0.0);
-        let drawn = drawing.draw(&registers, registers::visits(cycles - registers.writing));
-        let visited: usize = drawn.iter().map(|register| register.entries.len()).sum();
+        let mut drawn = drawing.draw(&registers, registers::visits(cycles - registers.writing));
         let some: Vec<usize> = (0..seen.pose_count().min(training.pose_count() + DRAWN)).collect();
-        let weights = beside(training, &drawn, &seen.subset(&some), &proxies[..some.len()]);
-        let (skin, points) = to_model::drawn_points(training, &drawn, &weights);
-        let deformer = RotationalRegression { skin, points, ..(*deformer).clone() };
-        let model = Model { deformer: Deformer::RotationalRegression(deformer), ..(*model).clone() };
-        (model, registers.writing + registers::VISIT * visited as f32)
+        let some = seen.subset(&some);
+        let model = |drawn: &[Drawn]| {
+            let weights = beside(training, drawn, &some, &proxies[..some.pose_count()]);
+            let (skin, points) = to_model::drawn_points(training, drawn, &weights);
+            let deformer = RotationalRegression { skin, points, ..(*deformer).clone() };
+            Model { deformer: Deformer::RotationalRegression(deformer), ..(*model).clone() }
+        };
+        let sticking_out = |drawn: &[Drawn]| spikes.most(&farther::drawn_farther(training, &model(drawn)));
+        corners::hold(&drawing, *corners, spikes, allowance, &mut drawn, sticking_out);
+        let visited: usize = drawn.iter().map(|register| register.entries.len()).sum();
+        (model(&drawn), registers.writing + registers::VISIT * visited as f32)
     }
 }
 

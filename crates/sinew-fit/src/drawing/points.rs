@@ -46,7 +46,7 @@ pub struct Drawing<'a> {
 }
 
 /// What draws a register.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
     /// Its vertices, and each one's points on the entries, (lanes)(U), in the root's rest frame.
     pub vertices: Vec<(usize, Vec<DVec4>)>,
@@ -281,7 +281,8 @@ impl Register {
 
 impl Pursued {
     /// Drawn by the first `count` entries.
-    fn drawn(&self, count: usize) -> Drawn {
+    #[must_use]
+    pub fn drawn(&self, count: usize) -> Drawn {
         let Self { register, taken, .. } = self;
         let mut taken = taken[..count.min(taken.len())].to_vec();
         taken.sort_unstable();

@@ -21,13 +21,14 @@ use sinew_runtime::deform::{BlockRows, GradientPredictors, RotationalRegression}
 use sinew_runtime::{Correction, Deformer, Model};
 
 use super::corrected::Corrected;
-use super::farther;
+use super::farther::{self, Allowed, Spikes};
 use super::proxies::Proxies;
 use super::redraw;
 use super::residual::carrier;
 use super::{CorrectionParams, Place, vertices};
+use crate::drawing::corners;
 use crate::drawing::imagined::{self, Blend};
-use crate::drawing::points::Drawing;
+use crate::drawing::points::{Drawing, Drawn};
 use crate::drawing::registers::{self, Registers};
 use crate::drawing::{self, BONE, WIDTH};
 use crate::geometry::JointRotations;
@@ -109,7 +110,11 @@ pub fn distil(
         return Ok(None);
     }
     let teacher = teacher(training, corrected)?;
-    let course = Course { training, corrected, gain: (gained.before - gained.after).max(0.0) };
+    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+    let spikes = Spikes::new(training, &topology);
+    let allowed = Allowed::new(training, &spikes, corrected);
+    let gain = (gained.before - gained.after).max(0.0);
+    let course = Course { training, corrected, gain, topology: &topology, spikes: &spikes, allowed };
     let first = following(training, corrected, deformer);
     let joints = JointRotations::new(training);
     // Blends joint by joint cover more, if that can be learned.
@@ -122,14 +127,13 @@ pub fn distil(
     let learned = wide.1.error(training)? <= narrow.1.error(training)? + WIDER * course.gain;
     let (seen, mut student) = if learned { wide } else { narrow };
 
-    let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let allowed = farther::allowed_spike(training, &topology, corrected);
     let (mut terms, mut held) = (0, false);
     for (share, turns) in CORNERS {
         let cornered = imagined::with_corners(&seen, training, &joints, &teacher, share);
-        (terms, student) = course.learn(&course.lessons(&cornered, &joints), &cornered, &topology, student, turns)?;
-        let drawn = farther::drawn_farther(training, &student.whole()?);
-        held = farther::farthest_spike(training, &topology, &drawn) <= allowed;
+        let corners = cornered.pose_count() - seen.pose_count();
+        (terms, student) = course.learn(&course.lessons(&cornered, &joints), &cornered, corners, student, turns)?;
+        let farthest = spikes.farthest(&farther::drawn_farther(training, &student.whole()?));
+        held = farthest <= allowed.most;
         if held {
             break;
         }
@@ -176,6 +180,10 @@ struct Course<'a> {
     corrected: &'a Model,
     /// What the correction gains on the training poses, square metres.
     gain: f64,
+    topology: &'a Topology,
+    spikes: &'a Spikes<'a>,
+    /// How far vertices may stick out at twice the trained ranges.
+    allowed: Allowed,
 }
 
 impl Course<'_> {
@@ -188,39 +196,56 @@ impl Course<'_> {
         Lessons::new(self.training, seen, joints, LEAST_GAIN * self.counted(seen))
     }
 
-    /// Points and terms in turns; how many terms there are, and the student.
+    /// Points and terms in turns; how many terms there are, and the student. The last `corners` of the poses that are `seen` are
+    /// corners of the trained ranges.
     fn learn(
         &self,
         lessons: &Lessons,
         seen: &Training,
-        topology: &Topology,
+        corners: usize,
         mut student: Corrected,
         turns: usize,
     ) -> Result<(usize, Corrected), FitError> {
         let skin = &self.corrected.character.skin;
-        let some: Vec<usize> = (0..seen.pose_count().min(self.training.pose_count() + DRAWN)).collect();
-        let some = seen.subset(&some);
-        let candidates = redraw::candidates(&student.weights(), topology);
+        let candidates = redraw::candidates(&student.weights(), self.topology);
         let carriers: Vec<usize> = (0..skin.vertex_count()).map(|v| carrier(skin, v)).collect();
+        let over = Drawing { poses: seen, proxies: &[], candidates: &candidates, carriers: &carriers, width: WIDTH };
         let bones = BONE * self.training.bone_count() as f32;
         let mut terms = student.term_count();
-        let mut registers = None;
+        let (mut registers, mut drawn) = (None, Vec::new());
         for _ in 0..turns {
             let prediction = bones + PROXY * student.deformer().proxy_count() as f32 + TERM * terms as f32;
             let cycles = ALLOWED * (sinew_runtime::skinning_cycles(skin) + bones) - prediction;
             let cycles = cycles.max(registers::least_cycles(skin.vertex_count(), LEAST));
             let proxies = student.transforms(seen)?;
-            let drawing =
-                Drawing { poses: seen, proxies: &proxies, candidates: &candidates, carriers: &carriers, width: WIDTH };
             let least = LEAST_GAIN * self.counted(seen);
+            let drawing = Drawing { proxies: &proxies, ..over };
             let registers = registers.get_or_insert_with(|| Registers::new(&drawing, cycles, least));
-            let drawn = drawing.draw(registers, registers::visits(cycles - registers.writing));
-            let weights = drawing::beside(self.training, &drawn, &some, &student.transforms(&some)?);
+            drawn = drawing.draw(registers, registers::visits(cycles - registers.writing));
             let chosen;
-            (chosen, student) = lessons.choose(student.drawn_from(self.training, &drawn, &weights));
+            (chosen, student) = lessons.choose(self.drawn(&student, &drawn, seen)?);
             terms = chosen.count();
         }
+        // The terms stay; where vertices stick out beyond the ranges points follow once more.
+        let proxies = student.transforms(seen)?;
+        let weights = student.weights();
+        let correction = student.whole()?.correction;
+        let sticking_out = |drawn: &[Drawn]| {
+            let model = Model { correction: correction.clone(), ..student.drawn_from(self.training, drawn, &weights) };
+            self.spikes.most(&farther::drawn_farther(self.training, &model))
+        };
+        let drawing = Drawing { proxies: &proxies, ..over };
+        corners::hold(&drawing, corners, self.spikes, self.allowed, &mut drawn, sticking_out);
+        student.model = self.drawn(&student, &drawn, seen)?;
         Ok((terms, student))
+    }
+
+    /// `student` drawn from points, without its changes.
+    fn drawn(&self, student: &Corrected, drawn: &[Drawn], seen: &Training) -> Result<Model, FitError> {
+        let some: Vec<usize> = (0..seen.pose_count().min(self.training.pose_count() + DRAWN)).collect();
+        let some = seen.subset(&some);
+        let weights = drawing::beside(self.training, drawn, &some, &student.transforms(&some)?);
+        Ok(student.drawn_from(self.training, drawn, &weights))
     }
 }
 
