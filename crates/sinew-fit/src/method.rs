@@ -237,7 +237,16 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
                 return Ok(Fitted { model, report });
             }
             progress.stage("points", 0);
-            return Ok(Fitted { model: drawing::from_points(training, model, &mut report), report });
+            return match drawing::from_points(training, &model, &mut report) {
+                Ok(model) => Ok(Fitted { model, report }),
+                // Few blocks hold beyond the trained ranges where whole poses are held, as they are for points.
+                Err(reason) => {
+                    let params = RrParams { points: false, ..params.clone() };
+                    let mut fitted = regressions(training, &params, progress)?.swap_remove(0);
+                    fitted.report.found("vertices drawn from points", format!("no: {reason}"));
+                    Ok(fitted)
+                }
+            };
         }
         Method::FullRotationalRegression(params) => {
             let skin = ssd::fit(training, &SsdParams::default(), progress)?;

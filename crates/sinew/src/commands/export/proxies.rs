@@ -31,7 +31,12 @@ pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) 
     let truth: Vec<Vec<DVec3>> = character::play(model, &clip.poses, keep).collect();
     let mesh = character::mesh(&model.character)?;
     let target = Target { mesh: &mesh, frames: &truth, transforms: &palettes, width };
-    let weights = refit::prune(&target, &all_weights(&regression.skin))?;
+    let weights = all_weights(&regression.skin);
+    // Engines know no points: what comes near to them over the clip.
+    let weights = match regression.points.is_empty() {
+        true => refit::prune(&target, &weights)?,
+        false => refit::solve_all(&target, &weights)?,
+    };
     let name = |p: usize| match p.checked_sub(regression.proxy_count()) {
         None => format!("proxy_{p}"),
         Some(bone) => format!("{}_bone", model.character.bones[bone].name),
