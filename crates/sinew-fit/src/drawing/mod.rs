@@ -3,7 +3,8 @@
 //! A weight an entry holds a vertex between the proxies that draw it, and a register of eight vertices visits all entries that any
 //! of them has. With a point an entry ([`points`]) two or three do what took four or more, the same ones for all eight
 //! ([`registers`]), so that a small mesh is drawn in about the time of plain skinning. Four numbers an entry want more poses than
-//! there are examples: the model itself draws some hundred between them ([`imagined`]).
+//! there are examples: the model itself draws some hundred between them ([`imagined`]). What sticks out beyond the trained ranges
+//! is drawn anew ([`corners`]).
 //!
 //! [`from_points`] does it to a fitted rotational regression; distillation
 //! ([`distil`](crate::correct::distil)) does it in turns with what its proxies follow.
@@ -136,8 +137,7 @@ impl<'a> Redrawing<'a> {
         let cycles = (allowed(vertices) * plain - prediction).max(registers::least_cycles(vertices, least));
         let registers = Registers::new(&drawing, cycles, 0.0);
         let mut drawn = drawing.draw(&registers, registers::visits(cycles - registers.writing));
-        let some: Vec<usize> = (0..seen.pose_count().min(training.pose_count() + DRAWN)).collect();
-        let some = seen.subset(&some);
+        let some = some_of(training, seen);
         let model = |drawn: &[Drawn]| {
             let weights = beside(training, drawn, &some, &proxies[..some.pose_count()]);
             let (skin, points) = to_model::drawn_points(training, drawn, &weights);
@@ -149,6 +149,12 @@ impl<'a> Redrawing<'a> {
         let visited: usize = drawn.iter().map(|register| register.entries.len()).sum();
         (model(&drawn), registers.writing + registers::VISIT * visited as f32)
     }
+}
+
+/// The training poses and some of those that are `seen` beside them: enough for the weights beside the points.
+#[must_use]
+pub fn some_of(training: &Training, seen: &Training) -> Training {
+    seen.subset(&(0..seen.pose_count().min(training.pose_count() + DRAWN)).collect::<Vec<_>>())
 }
 
 /// Weights over the entries that draw each vertex, for what needs weights: fitted to `poses`, in which the proxies are at `proxies`

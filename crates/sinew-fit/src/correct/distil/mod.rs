@@ -49,9 +49,6 @@ const WIDER: f64 = 0.05;
 /// where no blend of the examples does, and a student knows nothing there.
 const FORESEEN: f64 = 0.25;
 
-/// Imagined poses that the weights beside the points see beside the training poses.
-const DRAWN: usize = 40;
-
 /// How much the corners of the trained ranges count beside all other poses, and turns of points and terms (the error has settled
 /// by then); then again, with more of it, if vertices stick out beyond the ranges.
 const CORNERS: [(f64, usize); 2] = [(0.05, 4), (0.2, 2)];
@@ -242,8 +239,7 @@ impl Course<'_> {
 
     /// `student` drawn from points, without its changes.
     fn drawn(&self, student: &Corrected, drawn: &[Drawn], seen: &Training) -> Result<Model, FitError> {
-        let some: Vec<usize> = (0..seen.pose_count().min(self.training.pose_count() + DRAWN)).collect();
-        let some = seen.subset(&some);
+        let some = drawing::some_of(self.training, seen);
         let weights = drawing::beside(self.training, drawn, &some, &student.transforms(&some)?);
         Ok(student.drawn_from(self.training, drawn, &weights))
     }
