@@ -2,7 +2,7 @@
 
 use sinew_runtime::{Correction, Deformer, deform};
 
-use crate::correct::{CorrectionParams, Place, correct, foreseen};
+use crate::correct::{CorrectionParams, Place, beyond, correct, foreseen};
 use crate::methods::animation_space::{self, AsParams};
 use crate::methods::eigenskin::{self, EigenSkinParams};
 use crate::methods::halfway::{self, HalfWayParams};
@@ -234,6 +234,7 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
         Method::RotationalRegression(params) => {
             let Fitted { model, mut report } = regressions(training, params, progress)?.swap_remove(0);
             if !params.condenses() {
+                let model = if params.refine.is_some() { beyond::hold(training, model, &mut report) } else { model };
                 return Ok(Fitted { model, report });
             }
             progress.stage("points", 0);
@@ -242,7 +243,7 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
                 // Few blocks hold beyond the trained ranges where whole poses are held, as they are for points.
                 Err(reason) => {
                     let params = RrParams { points: false, ..params.clone() };
-                    let mut fitted = regressions(training, &params, progress)?.swap_remove(0);
+                    let mut fitted = fit(training, &Method::RotationalRegression(params), progress)?;
                     fitted.report.found("vertices drawn from points", format!("no: {reason}"));
                     Ok(fitted)
                 }

@@ -21,7 +21,7 @@ use crate::{Training, predict};
 /// How many times as far the joints are turned.
 const FACTOR: f64 = 2.0;
 
-/// Farther poses at most, spread over the training poses: the time of a fit grows with them.
+/// Farther poses at most: the time of a fit grows with them.
 const MOST: usize = 12;
 
 /// How much farther than they do in the examples vertices may stick out if nothing keeps them from it, in the neighbours' distance:
@@ -37,16 +37,14 @@ pub struct Farther {
 }
 
 impl Farther {
-    /// Beside the poses of `training`, some of the first `among` of them turned farther, which count `share` times as much all
-    /// together; `skin` are linear blend skinning's weights.
-    pub fn new(training: &Training, among: usize, skin: &Skin, topology: &Topology, share: f64) -> Self {
-        let count = among.min(MOST);
-        let taken = || (0..count).map(|i| i * among / count);
-        let counted: f64 = taken().map(|e| training.pose_weights[e]).sum();
+    /// Beside the poses of `training`, those of them in `taken` turned farther, which count `share` times as much all together;
+    /// `skin` are linear blend skinning's weights.
+    pub fn new(training: &Training, taken: &[usize], skin: &Skin, topology: &Topology, share: f64) -> Self {
+        let counted: f64 = taken.iter().map(|&e| training.pose_weights[e]).sum();
         let weight = share * training.pose_weights.iter().sum::<f64>() / counted;
         let mut both = training.clone();
-        let mut offsets = Vec::with_capacity(count);
-        for e in taken() {
+        let mut offsets = Vec::with_capacity(taken.len());
+        for &e in taken {
             let there = turned_farther(training, &training.transforms[e]);
             let carries = carries(skin, &training.transforms[e], &there);
             let vertices = &training.vertices[e];
@@ -60,17 +58,24 @@ impl Farther {
         Self { both, offsets }
     }
 
-    /// The training poses and the farther ones, each vertex of these where its neighbours are as `model` draws them.
-    pub fn drawn_by(&mut self, model: &Model, topology: &Topology) -> &Training {
+    /// The training poses and the farther ones, each vertex of these where its neighbours are as `model` draws them, `left` times
+    /// as far out of their middle as in the training pose.
+    pub fn drawn_by(&mut self, model: &Model, topology: &Topology, left: f64) -> &Training {
         let trained = self.both.pose_count() - self.offsets.len();
         let drawn = predict::poses(model, &self.both, self.both.transforms[trained..].iter().map(Vec::as_slice));
         for ((vertices, drawn), offsets) in self.both.vertices[trained..].iter_mut().zip(&drawn).zip(&self.offsets) {
             for (v, vertex) in vertices.iter_mut().enumerate() {
-                *vertex = around(topology, drawn, v) + offsets[v];
+                *vertex = around(topology, drawn, v) + left * offsets[v];
             }
         }
         &self.both
     }
+}
+
+/// Some of so many poses, spread over them.
+pub fn spread(poses: usize) -> Vec<usize> {
+    let count = poses.min(MOST);
+    (0..count).map(|i| i * poses / count).collect()
 }
 
 /// How far vertices stick out of their neighbours beyond what they do at rest, in the neighbours' mean distance.
@@ -99,6 +104,16 @@ impl<'a> Spikes<'a> {
             if distance > 0.0 { (now - out) / distance } else { 0.0 }
         };
         (0..self.rest.len()).map(|v| poses.iter().map(|pose| spike(pose, v)).fold(0.0, f64::max)).collect()
+    }
+
+    /// Those poses of (N)(V) in which vertices stick out farthest, ascending.
+    pub fn worst(&self, poses: &[Vec<DVec3>]) -> Vec<usize> {
+        let out: Vec<f64> = poses.iter().map(|pose| self.farthest(std::slice::from_ref(pose))).collect();
+        let mut order: Vec<usize> = (0..poses.len()).collect();
+        order.sort_by(|&a, &b| out[b].total_cmp(&out[a]));
+        order.truncate(MOST);
+        order.sort_unstable();
+        order
     }
 
     /// The farthest of them.
@@ -185,8 +200,8 @@ mod tests {
         training.vertices = predict::training_poses(&skinned, &training);
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
         let skin = &skinned.character.skin;
-        let mut farther = Farther::new(&training, training.pose_count(), skin, &topology, 0.01);
-        let seen = farther.drawn_by(&skinned, &topology);
+        let mut farther = Farther::new(&training, &spread(training.pose_count()), skin, &topology, 0.01);
+        let seen = farther.drawn_by(&skinned, &topology, 1.0);
         let (trained, all) = (training.pose_count(), seen.pose_count());
         assert_eq!(all, 2 * trained);
         assert_eq!(seen.vertices[..trained], training.vertices[..]);

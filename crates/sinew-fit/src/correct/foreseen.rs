@@ -10,6 +10,7 @@
 
 use sinew_runtime::Model;
 
+use super::beyond;
 use super::distil::{self, Distil, Gained};
 use super::{Closeness, CorrectionParams, Place, correct};
 use crate::cross_validation::squared_error;
@@ -43,6 +44,9 @@ pub fn fit(
         if let Some(model) = distil::distil(training, &fitted.model, gained, params.distil, &mut fitted.report)? {
             fitted.model = model;
         }
+    }
+    if params.closeness == Closeness::Smooth {
+        fitted.model = beyond::hold(training, fitted.model, &mut fitted.report);
     }
     Ok(fitted)
 }

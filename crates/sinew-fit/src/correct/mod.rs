@@ -5,6 +5,7 @@
 //! (2000), is the same layer over linear blend skinning. Ours sees a few joints a region, chosen with the kernel and the
 //! ridge by predicting each pose from the others ([`select`]), and takes the rest mesh as one more example.
 
+pub mod beyond;
 pub mod components;
 pub mod corrected;
 pub mod distil;

@@ -17,7 +17,7 @@ use sinew_runtime::{Correction, Model};
 
 use super::CorrectionParams;
 use super::corrected::Corrected;
-use super::farther::Farther;
+use super::farther::{self, Farther};
 use super::proxies::{self, ProxyFit, Regressions};
 use crate::geometry::topology::Topology;
 use crate::methods::rr::{thin, weights};
@@ -60,14 +60,14 @@ pub fn fit(
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let mut farther =
-        Farther::new(training, training.pose_count(), &first.corrected.model.character.skin, &topology, FARTHER);
+    let taken = farther::spread(training.pose_count());
+    let mut farther = Farther::new(training, &taken, &first.corrected.model.character.skin, &topology, FARTHER);
     let mut last: Option<Turn> = None;
     for _ in 0..params.turns {
         let from = last.as_ref().unwrap_or(&first);
         let drawn = &from.corrected;
         let candidates = candidates(&drawn.weights(), &topology);
-        let seen = farther.drawn_by(&drawn.whole()?, &topology);
+        let seen = farther.drawn_by(&drawn.whole()?, &topology, 1.0);
         let weights = weights::solve_weights(seen, &candidates, &drawn.transforms(seen)?, drawn.width());
         last = Some(corrected(training, drawn.drawn_by(&weights), params, Some(&first.regressions))?);
     }
@@ -79,7 +79,7 @@ pub fn fit(
     };
     report.found("weights fitted to corrected proxies", if better.is_some() { "yes" } else { "no: it gains nothing" });
     let best = better.as_ref().unwrap_or(&first);
-    let seen = farther.drawn_by(&best.corrected.whole()?, &topology);
+    let seen = farther.drawn_by(&best.corrected.whole()?, &topology, 1.0);
     let thinned = thinned(training, seen, best, params, &first, report.left_out_corrected)?;
     let entries = thinned.corrected.deformer().skin.mean_count();
     report.found("palette entries a vertex, corrected (mean)", format!("{entries:.2}"));

@@ -167,7 +167,7 @@ pub fn solve_weights(
 }
 
 /// The weights of vertex `v` alone.
-pub(super) fn solve_vertex(
+pub fn solve_vertex(
     training: &Training,
     candidates: &[usize],
     proxies: &[Vec<DAffine3>],
