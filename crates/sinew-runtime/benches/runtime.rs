@@ -74,11 +74,12 @@ fn print(name: &str, character: &Character, deformer: Deformer) {
     }
     let bound = &report.bound;
     println!(
-        "  bound  {:8.1} µs  ({:.1} G multiply-adds/s, {:.1} GB/s)   one-ring normals {:.2}×",
+        "  bound  {:8.1} µs  ({:.1} G multiply-adds/s, {:.1} GB/s)   one-ring normals {:.2}×   ratios to ± {:.3}",
         bound.microseconds,
         bound.multiply_adds_per_second / 1e9,
         bound.bytes_per_second / 1e9,
         report.one_ring_normals_ratio,
+        report.uncertainty,
     );
     for Target { name, value, limit, at_least, met } in &report.targets {
         let (sign, word) = (if *at_least { "≥" } else { "≤" }, if *met { "met" } else { "MISSED" });

@@ -255,8 +255,8 @@ impl<'model> Evaluator<'model> {
         let prepared = self.normals.as_ref().expect("prepared with Options { normals: true, .. }");
         if matches!(prepared.turning, Turning::Weights(..)) {
             self.positions(pose, positions);
-            // These have them for their positions already.
-            if !matches!(self.model.deformer, Deformer::AnimationSpace(_) | Deformer::RotationalRegression(_)) {
+            // It has them for its positions already.
+            if !matches!(self.model.deformer, Deformer::RotationalRegression(_)) {
                 self.posed.world_palette(pose, &mut self.matrices);
             }
             self.run_normals(positions, normals);
@@ -302,7 +302,8 @@ impl<'model> Evaluator<'model> {
         }
         let Self { model, posed, scratch, matrices, options, regression, .. } = self;
         match &model.deformer {
-            Deformer::LinearBlend(_) | Deformer::AnimationSpace(_) => posed.world_palette(pose, matrices),
+            Deformer::LinearBlend(_) => posed.world_palette(pose, matrices),
+            Deformer::AnimationSpace(_) => posed.global_palette(pose, matrices),
             Deformer::MultiWeight(_) => posed.relative_palette(pose, matrices),
             Deformer::DualQuaternion(d) => d.palette(posed, scratch),
             Deformer::HalfWay(d) => {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use glam::Vec3;
+use glam::{Affine3A, Vec3, Vec3A};
 
 #[cfg(feature = "rayon")]
 use crate::kernel::blocks::Eight;
@@ -32,7 +32,7 @@ pub(crate) enum Plan {
 
 /// What a plan reads, besides its own data, for one pose.
 pub(crate) struct Palette<'a> {
-    /// Rest to posed, in the world; of rotational regression from rest points from the root's rest place; for
+    /// Rest to posed, in the world; of animation space bone to posed; of rotational regression from rest points from the root's rest place; for
     /// [`Plan::Entries`] in the root's frame.
     pub matrices: &'a [Matrix],
     /// Rest to posed in the root's frame.
@@ -52,7 +52,11 @@ impl Plan {
                 let rest = centred_rest(character);
                 Self::Points(PointSkin::new(rest.len(), |v| d.vertex(v, rest[v]), &[]))
             }
-            Deformer::AnimationSpace(d) => Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &[])),
+            Deformer::AnimationSpace(d) => {
+                let to_bone: Vec<Affine3A> = character.bones.iter().map(|bone| bone.rest.inverse()).collect();
+                let own = |(joint, p): (usize, [f32; 4])| (joint, in_frame(&to_bone[joint], p));
+                Self::Points(PointSkin::new(d.vertex_count(), |v| d.vertex(v).map(own), &[]))
+            }
             Deformer::MultiWeight(d) => Self::Entries(PointSkin::new(d.vertex_count(), |v| d.vertex(v), &d.constants)),
             Deformer::DualQuaternion(_) => {
                 let to_frame = rigid_part(character.bones[character.root()].rest).inverse();
@@ -107,6 +111,12 @@ impl Plan {
             Self::Direct => {}
         }
     }
+}
+
+/// A premultiplied point in another frame.
+fn in_frame(to_frame: &Affine3A, [x, y, z, w]: [f32; 4]) -> [f32; 4] {
+    let point = to_frame.matrix3 * Vec3A::new(x, y, z) + to_frame.translation * w;
+    [point.x, point.y, point.z, w]
 }
 
 /// Linear blend skinning as points: `h_b = w_b (v̂, 1)`.

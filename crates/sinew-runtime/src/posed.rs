@@ -84,7 +84,13 @@ impl PosedSkeleton {
         products(pose, &self.inverse_rest_rows, palette);
     }
 
-    /// The same for rest points from the root's rest place, as [`centred_rest`] gives them: far from the world's origin their
+    /// The global transforms of a pose as rows of 3×4 matrices, (J), for points in the bones' own frames: nothing to multiply.
+    pub(crate) fn global_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
+        assert_eq!(pose.len(), self.inverse_rest.len(), "a pose has one global transform a bone");
+        palette.iter_mut().zip(pose).for_each(|(matrix, global)| *matrix = global.into());
+    }
+
+    /// The same as [`Self::world_palette`] for rest points from the root's rest place, as [`centred_rest`] gives them: far from the world's origin their
     /// numbers keep their digits.
     pub(crate) fn centred_palette(&self, pose: &[Affine3A], palette: &mut [Matrix]) {
         products(pose, &self.inverse_centred_rest_rows, palette);

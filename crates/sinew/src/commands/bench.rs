@@ -79,7 +79,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
         ("joints", report.joints.to_string()),
         ("influences a vertex", format!("{:.2}", report.influences)),
         ("pairs computed over influences", format!("{:.2}", report.pairs_over_influences)),
-        ("time over ssd", format!("{:.2}", report.ratio_to_ssd)),
+        ("time over ssd", format!("{:.2} (ratios of this run: to ± {:.3})", report.ratio_to_ssd, report.uncertainty)),
         ("with palette normals", format!("{:.2} × positions only", report.palette_normals_ratio)),
         ("with one-ring normals", format!("{:.2} × positions only", report.one_ring_normals_ratio)),
         ("of a crowd of 100", format!("{:.2} × one that stays in the cache", report.crowd_ratio_to_hot)),
