@@ -127,3 +127,54 @@ fn less_displacements(model: &Model, seen: &Training) -> Option<Training> {
     }
     Some(seen)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Method, Quiet};
+    use sinew_examples::datasets;
+
+    /// Training poses, and a regression as it is before its vertices are held.
+    fn fitted(name: &str) -> (Training, Model, FitReport) {
+        let examples = (datasets::by_name(name).unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let Method::RotationalRegression(params) = Method::by_name("rr").unwrap() else { panic!("it is one") };
+        let fitted = crate::method::regressions(&training, &params, &Quiet).unwrap().swap_remove(0);
+        (training, fitted.model, fitted.report)
+    }
+
+    #[test]
+    fn vertices_that_stick_out_come_back_and_the_training_poses_stay_as_near() {
+        let (training, model, mut report) = fitted("shoulder");
+        let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
+        let spikes = Spikes::new(&training, &topology);
+        let allowed = Allowed::new(&training, &spikes, &model).examples;
+        let out = |model: &Model| spikes.farthest(&farther::drawn_farther(&training, model));
+        let error = |model: &Model| squared_error(&training, &predict::training_poses(model, &training));
+        let held = hold(&training, model.clone(), &mut report);
+        // A fifth farther than allowed before; afterwards the little that is left would not be told from it.
+        assert!(out(&model) > 1.2 * allowed, "{} of {allowed}: nothing is tested", out(&model));
+        assert!(out(&held) < 1.05 * allowed, "{} → {} of {allowed}", out(&model), out(&held));
+        assert!(error(&held) <= 1.03 * error(&model));
+        let skins = [&model, &held].map(|model| {
+            let Deformer::RotationalRegression(deformer) = &model.deformer else { panic!("it is one") };
+            SparseWeights::of(&deformer.skin)
+        });
+        let anew = skins[0].vertices.iter().zip(&skins[1].vertices).filter(|(before, after)| before != after).count();
+        assert!((1..training.vertex_count() / 10).contains(&anew), "{anew} vertices are drawn anew");
+    }
+
+    #[test]
+    fn what_does_not_stick_out_stays_as_it_is() {
+        let (training, model, mut report) = fitted("arm");
+        assert_eq!(hold(&training, model.clone(), &mut report), model);
+    }
+
+    #[test]
+    fn the_shape_is_what_nearly_all_vertices_do() {
+        let out: Vec<f64> = (0..100).map(|v| if v % 50 == 7 { 9.0 } else { f64::from(v) / 100.0 }).collect();
+        assert_eq!(shape(out.clone()), 0.99);
+        assert_eq!(farthest(&out, 0.985, 3), [7, 57, 99]);
+        assert_eq!(shape(Vec::new()), 0.0);
+    }
+}

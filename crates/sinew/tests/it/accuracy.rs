@@ -116,7 +116,7 @@ fn real_data_come_out_within_the_stated_errors_and_as_expected_from_training_pos
         assert!((1.0 / 1.5..1.5).contains(&ratio), "{file}: {ratio:.2} times the error on unseen poses was expected");
         let (by_vertex, _) = tested(&examples, &rr(None, Some(Place::Vertices)));
         let models = [("no correction", &plain), ("proxies", &corrected), ("vertices", &by_vertex)];
-        let (skinned, found) = check_twice_the_range(file, &examples, models.into_iter());
+        let (skinned, found) = check_twice_the_range(file, &examples, models.into_iter(), 0.0);
         // What is distilled is drawn anew where it would stick out farther.
         assert!(found[1] <= skinned, "{file}: {:.3} with proxies corrected, {skinned:.3} skinned", found[1]);
     }
@@ -180,11 +180,12 @@ fn mirror_images_are_taken_where_the_character_moves_as_symmetrically_as_it_look
 }
 
 /// Twice the trained range: no vertex of rotational regression, corrected or not, sticks out of the mesh more than the
-/// farthest does with linear blend skinning in the same poses or, where the mesh itself is rougher, in the examples.
+/// farthest does with linear blend skinning in the same poses or, where the mesh itself is rougher, in the examples, and `slack`.
 fn check_twice_the_range<'a>(
     name: &str,
     examples: &Examples,
     models: impl Iterator<Item = (&'a str, &'a Fitted)>,
+    slack: f64,
 ) -> (f64, Vec<f64>) {
     let train = &examples.split().train;
     let poses: Vec<Pose> = train.iter().map(|&e| examples.skeleton().turned_farther(examples.pose(e), 2.0)).collect();
@@ -211,8 +212,7 @@ fn check_twice_the_range<'a>(
         spikes.push(found[1]);
         let words = format!("{name}, {way}: {found:.2?}; skinned {skinned:.2?}, examples {real:.2?}");
         println!("{words}");
-        // A tenth of the neighbours' distance out of their middle does not show on a mesh.
-        assert!(found[1] <= skinned[1].max(real[1]) + 0.1, "{words}");
+        assert!(found[1] <= skinned[1].max(real[1]) + slack, "{words}");
         // Muscles stand off every bone, which skinning does not draw: as far as in the examples is not leaving the mesh.
         assert!(found[0] <= skinned[0] + real[0], "{words}");
     }
@@ -221,13 +221,22 @@ fn check_twice_the_range<'a>(
 
 fn check_twice_the_built_in_range(name: &'static str) {
     let fits = fits(name);
-    let corrected = fits.corrected.iter().map(|(way, fitted)| (way.as_str(), fitted));
-    check_twice_the_range(name, &fits.examples, std::iter::once(("no correction", &fits.plain)).chain(corrected));
+    let whole = [Place::Proxies, Place::Vertices].map(|place| tested(&fits.examples, &rr(None, Some(place))).0);
+    let models = [("no correction", &fits.plain), ("proxies", &whole[0]), ("vertices", &whole[1])];
+    // A tube that is twisted twice as far curves more from vertex to vertex than any example does, a fiftieth of the neighbours'
+    // distance; where linear blend skinning collapses to a line, nothing sticks out of it. Where twice the range is a full turn,
+    // nobody knows which way round the joint came: it ends up to three quarters of a turn from rest, and the tube itself would
+    // stick out by 0.15 there.
+    let slack = if name == "tube-twist-180" { 0.12 } else { 0.02 };
+    check_twice_the_range(name, &fits.examples, models.into_iter(), slack);
+    // Exact corrections keep their weights. A tenth of the neighbours' distance does not show.
+    let exact = fits.corrected.iter().filter(|(way, _)| way.ends_with("Exact"));
+    check_twice_the_range(name, &fits.examples, exact.map(|(way, fitted)| (way.as_str(), fitted)), slack.max(0.1));
 }
 
 #[test]
 fn at_twice_the_trained_range_no_vertex_leaves_the_mesh_by_more_than_with_linear_blend_skinning() {
-    SMALL.iter().for_each(|name| check_twice_the_built_in_range(name));
+    SMALL.iter().chain(&["tube-twist-180"]).for_each(|name| check_twice_the_built_in_range(name));
 }
 
 #[test]
