@@ -58,18 +58,25 @@ impl Beyond {
 
     /// Sets `posed`'s `beyond`, `held` and `excess`.
     pub fn hold_joints(&self, posed: &mut PosedSkeleton) {
-        let PosedSkeleton { relative, held, excess, beyond, .. } = posed;
+        let PosedSkeleton { relative, turned, held, excess, beyond, .. } = posed;
         *beyond = false;
-        for (held, relative) in held.iter_mut().zip(&*relative) {
-            *held = nearest_rotation(relative.matrix3);
+        for (turned, relative) in turned.iter_mut().zip(&*relative) {
+            *turned = nearest_rotation(relative.matrix3);
         }
+        held.copy_from_slice(turned);
         excess.fill(Mat3A::IDENTITY);
         for &(b, parent) in &self.order {
-            let own = held[b];
-            // The parent is held already, so its rotation is taken anew: products of the two would double what rounding
-            // leaves at every joint of a long chain.
-            let turn = nearest_rotation(relative[parent].matrix3).transpose() * own;
-            let near = self.ranges.held(b, log_near(turn, Vec3A::from_array(self.ranges.reference[b])));
+            // What nobody looks at is not held, and moves with its parent.
+            let bounded = self.ranges.low[b][0].is_finite();
+            if !bounded && excess[parent] == Mat3A::IDENTITY {
+                continue;
+            }
+            // Of the rotations as they are: products of what is held and what is left over would double what rounding leaves at
+            // every joint of a long chain.
+            let own = turned[b];
+            let turn = turned[parent].transpose() * own;
+            let reference = Vec3A::from_array(self.ranges.reference[b]);
+            let near = if bounded { self.ranges.held(b, log_near(turn, reference)) } else { None };
             if near.is_some() || excess[parent] != Mat3A::IDENTITY {
                 *beyond = true;
                 held[b] = nearest_rotation(held[parent] * near.map_or(turn, exp));

@@ -15,8 +15,8 @@ use glam::{Affine3A, Mat3A, Vec3A};
 use crate::beyond::Beyond;
 use crate::deform::RotationalRegression;
 use crate::kernel::Matrix;
-use crate::kernel::carry::{CarriedOn, CarrySkin};
-use crate::kernel::lanes::Instructions;
+use crate::kernel::carry::{CarrySkin, Excess};
+use crate::plan::Plan;
 use crate::{Character, Model, PosedSkeleton, Skin};
 
 /// What holds poses and carries vertices on.
@@ -25,9 +25,18 @@ pub(crate) struct Carry {
     beyond: Beyond,
     /// Where each joint is at rest, in the root's rest frame, (J).
     joints: Vec<Vec3A>,
-    skin: CarrySkin,
+    skin: Smooth,
     /// The bones that carry each proxy bone on, and their shares, (P).
     carriers: Vec<Vec<(usize, f32)>>,
+}
+
+/// The weights that carry vertices on.
+#[derive(Debug, Clone)]
+enum Smooth {
+    /// For the registers of a plan.
+    Registers(CarrySkin),
+    /// For evaluation without kernels.
+    Plain(Skin),
 }
 
 /// A pose that is held, reused from frame to frame.
@@ -40,18 +49,23 @@ pub(crate) struct Carried {
     /// X_b in the world, (J), and row by row.
     pub excess: Vec<Affine3A>,
     rows: Vec<Matrix>,
+    /// Which of them move nothing, (J).
+    still: Vec<bool>,
 }
 
 impl Carry {
-    /// Prepares the ranges and the skin of `model`, whose regression is `d`.
-    pub fn new(model: &Model, d: &RotationalRegression) -> Self {
+    /// Prepares the ranges and the skin of `model`, whose regression is `d` and whose vertices `plan` poses.
+    pub fn new(model: &Model, d: &RotationalRegression, plan: &Plan) -> Self {
         let character = &model.character;
         let to_root = PosedSkeleton::new(character).rest_frame.inverse();
         let joint = |bone: &crate::Bone| to_root.transform_point3a(bone.rest.translation);
         Self {
             beyond: Beyond::new(model, d),
             joints: character.bones.iter().map(joint).collect(),
-            skin: CarrySkin::new(&smooth_skin(character)),
+            skin: match (smooth_skin(character), plan) {
+                (skin, Plan::Direct) => Smooth::Plain(skin),
+                (skin, plan) => Smooth::Registers(CarrySkin::new(&skin, plan.eights())),
+            },
             carriers: d.carriers(character),
         }
     }
@@ -78,18 +92,33 @@ impl Carry {
         }
         carried.held.clear();
         carried.rows.clear();
+        carried.still.clear();
         for (excess, &global) in carried.excess.iter_mut().zip(pose) {
             let still = *excess == Affine3A::IDENTITY;
             *excess = if still { *excess } else { frame * *excess * to_frame };
             carried.held.push(if still { global } else { excess.inverse() * global });
             carried.rows.push((&*excess).into());
+            carried.still.push(still);
         }
         posed.set(&carried.held);
     }
 
-    /// Carries vertices on from the held pose.
-    pub fn positions(&self, instructions: Instructions, carried: &Carried, positions: &mut [[f32; 3]]) {
-        instructions.run(CarriedOn { skin: &self.skin, excess: &carried.rows, positions });
+    /// What carries the registers of the plan on.
+    pub fn registers<'a>(&'a self, carried: &'a Carried) -> Option<(&'a CarrySkin, Excess<'a>)> {
+        match &self.skin {
+            Smooth::Registers(skin) => Some((skin, Excess { transforms: &carried.rows, still: &carried.still })),
+            Smooth::Plain(_) => None,
+        }
+    }
+
+    /// Carries vertices on from the held pose, if that was not done where they were posed.
+    pub fn positions(&self, carried: &Carried, positions: &mut [[f32; 3]]) {
+        let Smooth::Plain(skin) = &self.skin else { return };
+        for (v, position) in positions.iter_mut().enumerate() {
+            let held = Vec3A::from_array(*position);
+            let term = |(b, w): (usize, f32)| w * carried.excess[b].transform_point3a(held);
+            *position = skin.vertex(v).map(term).sum::<Vec3A>().to_array();
+        }
     }
 
     /// Turns normals on from the held pose.

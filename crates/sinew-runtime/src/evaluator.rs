@@ -105,7 +105,7 @@ impl<'model> Evaluator<'model> {
         };
         let (beyond, carry) = match &model.deformer {
             Deformer::RotationalRegression(d) if d.points.is_empty() => (Some(Arc::new(Beyond::new(model, d))), None),
-            Deformer::RotationalRegression(d) => (None, Some(Arc::new(Carry::new(model, d)))),
+            Deformer::RotationalRegression(d) => (None, Some(Arc::new(Carry::new(model, d, &plan)))),
             _ => (None, None),
         };
         let normals = options.normals.then(|| Normals::new(model));
@@ -373,27 +373,29 @@ impl<'model> Evaluator<'model> {
         self.posed.centred_palette(pose, &mut self.matrices[first..]);
     }
 
-    /// Poses every vertex with the palette that was prepared.
+    /// Poses every vertex with the palette that was prepared, and carries it on if the pose was held.
     fn run(&mut self, positions: &mut [[f32; 3]]) {
-        let Self { model, plan, posed, scratch, matrices, options, .. } = self;
+        let Self { model, plan, posed, scratch, matrices, options, carry, carried, .. } = self;
+        let carry = carry.as_ref().filter(|_| carried.beyond);
         if matches!(**plan, Plan::Direct) {
             model.deformer.deform(&model.character, posed, scratch, positions);
+            if let Some(carry) = carry {
+                carry.positions(carried, positions);
+            }
             return;
         }
         let palette = Palette { matrices, duals: &scratch.dual, frame: (&posed.frame).into() };
+        let carry = carry.and_then(|carry| carry.registers(carried));
         #[cfg(feature = "rayon")]
         if options.threads {
-            self.threads.run(plan, options.instructions, &palette, positions);
+            self.threads.run(plan, options.instructions, &palette, carry, positions);
             return;
         }
-        plan.run(options.instructions, &palette, 0..plan.blocks(), Scatter(positions));
+        plan.run_carried(options.instructions, &palette, carry, 0..plan.blocks(), Scatter(positions));
     }
 
-    /// Adds the correction, if there is one, and carries on what was held.
+    /// Adds the correction, if there is one.
     fn correct(&mut self, positions: &mut [[f32; 3]]) {
-        if let Some(carry) = self.carry.as_ref().filter(|_| self.carried.beyond) {
-            carry.positions(self.options.instructions, &self.carried, positions);
-        }
         if let Some(correction) = &self.model.correction {
             let scratch = &mut self.correction_scratch;
             correction.add_to_positions(&self.model.character, &self.posed, scratch, positions);

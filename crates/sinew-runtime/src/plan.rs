@@ -7,9 +7,8 @@ use std::ops::Range;
 
 use glam::{Affine3A, Vec3, Vec3A};
 
-#[cfg(feature = "rayon")]
-use crate::kernel::blocks::Eight;
-use crate::kernel::blocks::LANES;
+use crate::kernel::blocks::{Eight, LANES};
+use crate::kernel::carry::{CarriedOn, CarrySkin, Excess};
 use crate::kernel::dual::{self, Dual, DualSkin};
 use crate::kernel::lanes::Instructions;
 use crate::kernel::points::{self, PointSkin};
@@ -79,7 +78,6 @@ impl Plan {
     }
 
     /// The vertices of each register, in the order in which [`Self::run`] puts them.
-    #[cfg(feature = "rayon")]
     pub fn eights(&self) -> &[Eight] {
         match self {
             Self::Points(skin) => skin.blocks.eights.as_flattened(),
@@ -97,6 +95,20 @@ impl Plan {
             Self::Dual(skin) => LANES * skin.blocks.joints.len(),
             Self::Direct => 0,
         }
+    }
+
+    /// Poses the given blocks, and carries their vertices on if `carry` has the weights and the transforms for it.
+    pub fn run_carried(
+        &self,
+        instructions: Instructions,
+        palette: &Palette,
+        carry: Option<(&CarrySkin, Excess)>,
+        blocks: Range<usize>,
+        put: impl Put,
+    ) {
+        let Some((skin, excess)) = carry else { return self.run(instructions, palette, blocks, put) };
+        let next = blocks.start * self.eights().len() / self.blocks().max(1);
+        self.run(instructions, palette, blocks, CarriedOn { skin, excess, next, put });
     }
 
     /// Poses the given blocks.

@@ -25,6 +25,8 @@ pub struct PosedSkeleton {
     pub relative: Vec<Affine3A>,
     /// `G_b Ĝ_b⁻¹`, (J): rest to posed, both in the world.
     pub world: Vec<Affine3A>,
+    /// The rotations of `relative`, (J), where poses are held.
+    pub(crate) turned: Vec<Mat3A>,
     /// The rotations of `relative` held within the trained ranges, Q′_b, (J), if [`Self::beyond`].
     pub(crate) held: Vec<Mat3A>,
     /// What `held` leaves of each bone's rotation, `E_b` with `Q_b = E_b Q′_b`, (J), if [`Self::beyond`].
@@ -55,6 +57,7 @@ impl PosedSkeleton {
             frame: rest_frame,
             relative: vec![Affine3A::IDENTITY; bones],
             world: vec![Affine3A::IDENTITY; bones],
+            turned: vec![Mat3A::IDENTITY; bones],
             held: vec![Mat3A::IDENTITY; bones],
             excess: vec![Mat3A::IDENTITY; bones],
             beyond: false,

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::kernel::Put;
 use crate::kernel::blocks::{Eight, LANES};
+use crate::kernel::carry::{CarrySkin, Excess};
 use crate::kernel::lanes::{Instructions, Lanes};
 use crate::plan::{Palette, Plan};
 
@@ -55,13 +56,20 @@ impl Packed {
         Self { points: vec![[[0.0; 3]; LANES]; eights.len()], slots }
     }
 
-    /// Poses every block.
-    pub fn run(&mut self, plan: &Plan, instructions: Instructions, palette: &Palette, out: &mut [[f32; 3]]) {
+    /// Poses every block, carried on if `carry` says so, see [`Plan::run_carried`].
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        instructions: Instructions,
+        palette: &Palette,
+        carry: Option<(&CarrySkin, Excess)>,
+        out: &mut [[f32; 3]],
+    ) {
         let registers = self.points.len() / plan.blocks().max(1);
         self.points.par_chunks_mut(TASK * registers).enumerate().for_each(|(task, room)| {
             let blocks = task * TASK..(task + 1) * TASK;
             let blocks = blocks.start..blocks.end.min(plan.blocks());
-            plan.run(instructions, palette, blocks, InOrder(room.iter_mut()));
+            plan.run_carried(instructions, palette, carry, blocks, InOrder(room.iter_mut()));
         });
         let points = self.points.as_flattened();
         out.par_chunks_mut(8 * TASK).zip(self.slots.par_chunks(8 * TASK)).for_each(|(out, slots)| {

@@ -65,8 +65,7 @@ pub fn hold(training: &Training, model: Model, report: &mut FitReport) -> Model 
             break;
         }
         let places = farthest(&spikes.most(&posed), NEARLY * allowed, training.vertex_count() / ONE_OF);
-        let mut farther =
-            Farther::new(training, &spikes.worst(&posed), &drawn.character.skin, &topology, share);
+        let mut farther = Farther::new(training, &spikes.worst(&posed), &drawn.character.skin, &topology, share);
         let seen = farther.drawn_by(&drawn, &topology, left);
         drawn = solved(drawn, seen, &places, &candidates);
         if error(&drawn) > most {
@@ -79,7 +78,8 @@ pub fn hold(training: &Training, model: Model, report: &mut FitReport) -> Model 
         }
     }
     if least < first {
-        report.found("sticking out at twice the ranges", format!("{first:.2} → {least:.2} of the neighbours' distance"));
+        report
+            .found("sticking out at twice the ranges", format!("{first:.2} → {least:.2} of the neighbours' distance"));
     }
     best
 }
