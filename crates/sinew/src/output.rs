@@ -32,8 +32,8 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> anyhow::Result<()> {
 
 /// Endings of files that sinew reads or writes.
 const ENDINGS: &[&str] = &[
-    "abc", "bvh", "fbx", "gif", "glb", "gltf", "json", "mdd", "npz", "obj", "pc2", "png", "sinew", "usd", "usda",
-    "usdc", "usdz", "webp",
+    "abc", "bvh", "fbx", "gif", "glb", "gltf", "json", "mdd", "mp4", "npz", "obj", "pc2", "png", "sinew", "usd",
+    "usda", "usdc", "usdz", "webp",
 ];
 
 /// Refuses a file that could not be written, before the work whose result it is: its folder must be there, it must not be

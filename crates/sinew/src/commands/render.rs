@@ -10,13 +10,14 @@ use sinew_gpu::{Backend, Camera, Gpu, GpuError, GpuSkin, Picture, Renderer};
 use sinew_runtime::Model;
 
 use crate::webp::{self, Frame};
-use crate::{Outcome, load, output};
+use crate::{Outcome, load, mp4, output};
 
-/// Draw a model through an animation: a folder of PNG frames, an animated GIF or WebP.
+/// Draw a model through an animation: a folder of PNG frames, an MP4 video, an animated GIF or WebP.
 #[derive(clap::Args)]
 #[command(after_help = "The mesh is posed and drawn on the GPU; a software driver (Mesa's lavapipe) will do.
 
 Examples:
+  sinew render arm.sinew --animation arm.npz -o arm.mp4
   sinew render arm.sinew --animation arm.npz -o arm.gif
   sinew render arm.sinew --animation arm.npz -o arm.webp
   sinew render arm.sinew --animation arm.npz --frames test --errors -o frames/")]
@@ -26,7 +27,7 @@ pub struct Args {
     /// The animation: an examples.npz, or anything `sinew pack` reads, of the same character.
     #[arg(long, value_name = "CLIP")]
     animation: PathBuf,
-    /// A folder for PNG frames, or a .gif or .webp file.
+    /// A folder for PNG frames, or an .mp4, .gif or .webp file.
     #[arg(short, long, value_name = "PATH")]
     output: PathBuf,
     /// The frames to draw: train, test, all, 0,5,10, 0..40 or every:5.
@@ -48,6 +49,7 @@ pub struct Args {
 
 /// What the output's name asks for.
 enum Target {
+    Mp4,
     Gif,
     WebP,
     Folder,
@@ -68,6 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     ensure!(fps > 0.0 && fps.is_finite(), "--fps must be above 0, not {fps}");
     let pictures = draw(&args, &model, &examples, &frames)?;
     match target {
+        Target::Mp4 => write_mp4(&args.output, &pictures, fps)?,
         Target::Gif => write_gif(&args.output, &pictures, fps)?,
         Target::WebP => write_webp(&args.output, &pictures, fps)?,
         Target::Folder => write_folder(&args.output, &pictures, &frames)?,
@@ -82,13 +85,12 @@ fn target(path: &Path) -> anyhow::Result<Target> {
     }
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
+        Some("mp4") => output::check(path, &["mp4"]).map(|()| Target::Mp4),
         Some("gif") => output::check(path, &["gif"]).map(|()| Target::Gif),
         Some("webp") => output::check(path, &["webp"]).map(|()| Target::WebP),
         None => Ok(Target::Folder),
         Some(other) => bail!(
-            "{}: sinew writes a .gif, a .webp or a folder of PNG frames, not .{other}; for video, write a folder, say \
-             `-o frames`, and join its frames: ffmpeg -framerate 24 -pattern_type glob -i 'frames/*.png' -pix_fmt \
-             yuv420p clip.mp4",
+            "{}: sinew writes an .mp4, a .gif, a .webp or a folder of PNG frames, not .{other}; name one of these",
             path.display()
         ),
     }
@@ -131,6 +133,12 @@ fn draw(args: &Args, model: &Model, examples: &Examples, frames: &[usize]) -> an
 /// sRGB to linear light.
 fn linear(srgb: [f64; 3]) -> [f32; 3] {
     srgb.map(|c| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) } as f32)
+}
+
+fn write_mp4(path: &Path, pictures: &[Picture], fps: f64) -> anyhow::Result<()> {
+    let bytes = mp4::video(pictures, fps).with_context(|| path.display().to_string())?;
+    sinew_io::write_atomically(path, |file| file.write_all(&bytes))?;
+    Ok(())
 }
 
 fn write_gif(path: &Path, pictures: &[Picture], fps: f64) -> anyhow::Result<()> {
@@ -196,8 +204,9 @@ mod tests {
 
     #[test]
     fn an_ending_that_is_not_written_names_what_is() {
-        let error = target(Path::new("clip.mp4")).err().expect("mp4 is not written");
-        assert!(error.to_string().contains("ffmpeg"), "{error}");
+        let error = target(Path::new("clip.mov")).err().expect("mov is not written");
+        assert!(error.to_string().contains("clip.mov: sinew writes an .mp4"), "{error}");
+        assert!(matches!(target(Path::new("clip.MP4")), Ok(Target::Mp4)));
         assert!(matches!(target(Path::new("frames")), Ok(Target::Folder)));
         assert!(matches!(target(Path::new("take.2/")), Ok(Target::Folder)));
         let error = target(Path::new("no/such/folder/clip.gif")).err().expect("there is no folder for it");

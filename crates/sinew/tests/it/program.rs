@@ -78,6 +78,8 @@ fn errors_name_the_file_and_what_to_do() {
         ("export bar.sinew -o bar.fbx", "what is written there is a .glb file"),
         ("subdivide bar.sinew -o fine.glb", "what is written there is a .sinew file"),
         ("data bar -o bar.sinew", "what is written there is a .npz file"),
+        ("fit bar.npz -o clip.mp4", "what is written there is a .sinew file"),
+        ("render bar.sinew --animation bar.npz -o clip.mov", "clip.mov: sinew writes an .mp4"),
     ] {
         let error = fails(folder.path(), words);
         assert!(error.contains(message), "sinew {words}: `{error}` does not say `{message}`");
