@@ -53,6 +53,20 @@ pub(crate) struct Carried {
     still: Vec<bool>,
 }
 
+impl Carried {
+    /// Room for poses of so many bones.
+    pub fn new(bones: usize) -> Self {
+        let still = Affine3A::IDENTITY;
+        Self {
+            beyond: false,
+            held: vec![still; bones],
+            excess: vec![still; bones],
+            rows: vec![(&still).into(); bones],
+            still: vec![true; bones],
+        }
+    }
+}
+
 impl Carry {
     /// Prepares the ranges and the skin of `model`, whose regression is `d` and whose vertices `plan` poses.
     pub fn new(model: &Model, d: &RotationalRegression, plan: &Plan) -> Self {

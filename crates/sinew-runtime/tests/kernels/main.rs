@@ -110,6 +110,13 @@ fn deformers(numbers: &mut Numbers, character: &Character) -> Vec<Deformer> {
     // Nearly every joint of nearly every pose is beyond these.
     beyond.ranges.low.fill([-0.1; 3]);
     beyond.ranges.high.fill([0.2; 3]);
+    // Held as a whole and carried on.
+    let mut carried = beyond.clone();
+    let point = |(k, &w): (usize, &f32)| {
+        let [x, y, z] = character.rest_positions[k / carried.skin.width].map(|x| x + 0.1 * numbers.next());
+        [w * x, w * y, w * z, w]
+    };
+    carried.points = carried.skin.weights.iter().enumerate().map(point).collect();
     vec![
         Deformer::LinearBlend(LinearBlend),
         Deformer::DualQuaternion(DualQuaternion),
@@ -117,6 +124,7 @@ fn deformers(numbers: &mut Numbers, character: &Character) -> Vec<Deformer> {
         Deformer::MultiWeight(entries),
         Deformer::RotationalRegression(regression),
         Deformer::RotationalRegression(beyond),
+        Deformer::RotationalRegression(carried),
     ]
 }
 
