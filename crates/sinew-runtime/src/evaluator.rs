@@ -314,16 +314,19 @@ impl<'model> Evaluator<'model> {
             }
             Deformer::RotationalRegression(d) => match regression {
                 Some(regression) => {
-                    posed.centred_palette(pose, &mut matrices[d.proxy_count()..]);
-                    d.fast_palette(regression, options.instructions, posed, scratch, matrices);
-                    let Some(carry) = &self.carry else { return };
-                    self.carried.beyond = scratch.regression.beyond;
+                    let mut predict = |pose: &[Affine3A], posed: &PosedSkeleton, whole: bool| {
+                        posed.centred_palette(pose, &mut matrices[d.proxy_count()..]);
+                        d.fast_palette(regression, options.instructions, posed, scratch, matrices, whole);
+                        scratch.regression.beyond
+                    };
+                    let Some(carry) = &self.carry else {
+                        predict(pose, posed, true);
+                        return;
+                    };
+                    self.carried.beyond = predict(pose, posed, false);
                     if self.carried.beyond {
                         carry.hold(pose, posed, &mut self.carried);
-                    }
-                    if self.carried.beyond {
-                        posed.centred_palette(&self.carried.held, &mut matrices[d.proxy_count()..]);
-                        d.fast_palette(regression, options.instructions, posed, scratch, matrices);
+                        predict(if self.carried.beyond { &self.carried.held } else { pose }, posed, true);
                     }
                 }
                 None => self.set_plain_palette(),

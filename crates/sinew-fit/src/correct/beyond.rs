@@ -38,6 +38,9 @@ const AS_THE_SHAPE: f64 = 1.25;
 /// Vertices that stick out nearly as far as is allowed go with those that exceed it: they would be next.
 const NEARLY: f64 = 0.95;
 
+/// Training poses that are looked at, spread over all of them: more hardly say more, and would all be in memory turned farther.
+const POSES: usize = 100;
+
 /// What the squared error of the training poses may become, of what it is and of the best rigid binding's: a hundredth more error,
 /// or a five hundredth of what binding leaves, does not show.
 const MAY_GROW: [f64; 2] = [1.02, 4e-6];
@@ -50,10 +53,13 @@ pub fn hold(training: &Training, model: Model, report: &mut FitReport) -> Model 
     if deformer.proxy_count() == 0 || !deformer.points.is_empty() {
         return model;
     }
+    let rigid =
+        report.rigid.unwrap_or_default() * POSES.min(training.pose_count()) as f64 / training.pose_count() as f64;
+    let training = &training.subset(&farther::spread(training.pose_count(), POSES));
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let spikes = Spikes::new(training, &topology);
     let error = |model: &Model| squared_error(training, &predict::training_poses(model, training));
-    let most = MAY_GROW[0] * error(&model) + MAY_GROW[1] * report.rigid.unwrap_or_default();
+    let most = MAY_GROW[0] * error(&model) + MAY_GROW[1] * rigid;
     let candidates = redraw::candidates(&SparseWeights::of(&deformer.skin), &topology);
     let mut posed = farther::drawn_farther(training, &model);
     let shape = shape(spikes.most(&posed));

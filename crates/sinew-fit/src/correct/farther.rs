@@ -22,7 +22,7 @@ use crate::{Training, predict};
 const FACTOR: f64 = 2.0;
 
 /// Farther poses at most: the time of a fit grows with them.
-const MOST: usize = 12;
+pub const MOST: usize = 12;
 
 /// How much farther than they do in the examples vertices may stick out if nothing keeps them from it, in the neighbours' distance:
 /// a tenth of it does not show.
@@ -72,9 +72,9 @@ impl Farther {
     }
 }
 
-/// Some of so many poses, spread over them.
-pub fn spread(poses: usize) -> Vec<usize> {
-    let count = poses.min(MOST);
+/// At most so many of the poses, spread over them.
+pub fn spread(poses: usize, most: usize) -> Vec<usize> {
+    let count = poses.min(most);
     (0..count).map(|i| i * poses / count).collect()
 }
 
@@ -200,7 +200,7 @@ mod tests {
         training.vertices = predict::training_poses(&skinned, &training);
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
         let skin = &skinned.character.skin;
-        let mut farther = Farther::new(&training, &spread(training.pose_count()), skin, &topology, 0.01);
+        let mut farther = Farther::new(&training, &spread(training.pose_count(), MOST), skin, &topology, 0.01);
         let seen = farther.drawn_by(&skinned, &topology, 1.0);
         let (trained, all) = (training.pose_count(), seen.pose_count());
         assert_eq!(all, 2 * trained);

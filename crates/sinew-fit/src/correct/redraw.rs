@@ -60,7 +60,7 @@ pub fn fit(
 ) -> Result<(Model, ProxyCorrection), FitError> {
     let first = corrected(training, model, params, None)?;
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
-    let taken = farther::spread(training.pose_count());
+    let taken = farther::spread(training.pose_count(), farther::MOST);
     let mut farther = Farther::new(training, &taken, &first.corrected.model.character.skin, &topology, FARTHER);
     let mut last: Option<Turn> = None;
     for _ in 0..params.turns {

@@ -170,7 +170,8 @@ impl RotationalRegression {
         }
     }
 
-    /// The same as [`Self::pose_palette`] by its kernel, into `palette` (P + J), whose bones are there already.
+    /// The same as [`Self::pose_palette`] by its kernel, into `palette` (P + J), whose bones are there already. Not the `whole` of it
+    /// stops where a pose turns out to be beyond the trained ranges.
     pub(crate) fn fast_palette(
         &self,
         regression: &Regression,
@@ -178,10 +179,11 @@ impl RotationalRegression {
         posed: &PosedSkeleton,
         scratch: &mut Scratch,
         palette: &mut [Matrix],
+        whole: bool,
     ) {
         let (proxies, bones) = palette.split_at_mut(self.proxy_count());
         let (room, frame) = (&mut scratch.regression, posed.frame);
-        instructions.run(Regress { regression, room, frame, bones, proxies });
+        instructions.run(Regress { regression, room, frame, bones, proxies, whole });
     }
 
     /// The transform of proxy bone `p` in the root's frame: block row p of `c₁ d + c₂ q`.

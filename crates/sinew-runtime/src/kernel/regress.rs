@@ -232,16 +232,21 @@ pub(crate) struct Regress<'a> {
     pub bones: &'a [Matrix],
     /// The proxy bones' world transforms, (P).
     pub proxies: &'a mut [Matrix],
+    /// Whether they are wanted even if the pose is beyond the trained ranges.
+    pub whole: bool,
 }
 
 impl Kernel for Regress<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, s: L) {
-        let Self { regression, room, frame, bones, proxies } = self;
+        let Self { regression, room, frame, bones, proxies, whole } = self;
         let (turning, others) = room.rotations.split_at_mut(LANES * regression.turning.len());
         turn(s, regression, &regression.turning, bones, frame, turning);
         relate(s, regression, turning, &mut room.turns);
         room.beyond = look(s, regression, &room.turns, &mut room.features);
+        if room.beyond && !whole {
+            return;
+        }
         let beyond = room.beyond && regression.holds;
         if beyond {
             turn(s, regression, &regression.others, bones, frame, others);
