@@ -1,6 +1,6 @@
 //! Drawing weights found anew where vertices stick out beyond the trained ranges (ours).
 //!
-//! Weights are fitted to the training poses, and at twice the range ([`farther`](super::farther)) a few vertices may stick out
+//! Weights are fitted to the training poses, and at twice the range ([`farther`]) a few vertices may stick out
 //! of the mesh farther than linear blend skinning or the examples themselves ever do. These are solved again with the farther
 //! poses in which they do it beside the training poses, ever heavier, a vertex lying among its neighbours there:
 //!
