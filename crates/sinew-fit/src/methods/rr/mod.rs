@@ -407,8 +407,14 @@ impl Course<'_> {
                 let transforms = left_out.unwrap_or_else(|| fit.all_transforms(training));
                 fit.weights = weights::solve_weights(training, &fit.palette.candidates, &transforms, params.influences);
                 if round + 1 == REFINE_ROUNDS {
-                    let limits = thin::Limits::unseen(fit.error(training), ridge.squared_error);
-                    fit.weights = thin::thin(training, &transforms, fit.weights, params.influences, limits);
+                    let shown = thin::shown(fit.error(training), ridge.squared_error);
+                    let drawn = fit.weights;
+                    // What is drawn anew afterwards is to choose from more.
+                    fit.weights = if params.to_be_corrected || params.points {
+                        thin::hardly(training, &transforms, drawn, params.influences, shown)
+                    } else {
+                        thin::toward_skinning(training, &transforms, drawn, params.influences, shown, self.skin, kept)
+                    };
                 }
                 progress.step();
             }

@@ -11,6 +11,7 @@
 
 use glam::DAffine3;
 use rayon::prelude::*;
+use sinew_runtime::Writing;
 
 use super::weights::{SMALLEST_WEIGHT, residual_gram};
 use crate::Training;
@@ -30,6 +31,15 @@ type Pairs = Vec<(usize, f64)>;
 /// What plain rotational regression may lose, of the squared error that is there ([`shown`]): nothing that shows.
 const HARDLY: f64 = 1e-4;
 
+/// What it may lose if that brings a frame down to the time of plain skinning by a count of cycles (which leaves out what registers
+/// that share a block visit in vain: measured, it comes to a seventh more): a hundredth of the error that shows.
+const LITTLE: f64 = 0.02;
+
+/// About how many cycles it takes to predict proxy bones: at all, for a key gradient and for a block of c₁ or c₂ (Zen 5).
+const BEGUN: f32 = 300.0;
+const GRADIENT: f32 = 31.0;
+const BLOCK: f32 = 3.0;
+
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -37,14 +47,6 @@ pub struct Limits {
     pub loss: f64,
     /// The [`visits`] that are few enough.
     pub visits: usize,
-}
-
-impl Limits {
-    /// What may go without showing, from the squared errors on training poses and on left-out ones.
-    #[must_use]
-    pub fn unseen(training: f64, left_out: Option<f64>) -> Self {
-        Self { loss: HARDLY * shown(training, left_out), visits: 0 }
-    }
 }
 
 /// The squared error beside which a loss shows or does not: halfway, in root mean squares, from the poses of the fit to
@@ -80,6 +82,43 @@ pub fn thin(
         }
     }
     weights
+}
+
+/// Takes entries from `weights` that hardly show beside an error of `shown`.
+#[must_use]
+pub fn hardly(
+    training: &Training,
+    proxies: &[Vec<DAffine3>],
+    weights: SparseWeights,
+    influences: usize,
+    shown: f64,
+) -> SparseWeights {
+    thin(training, proxies, weights, influences, Limits { loss: HARDLY * shown, visits: 0 })
+}
+
+/// The same, and more of them if that brings a frame down to about the time of plain skinning with `skin`: large meshes may get
+/// there, small ones do not and keep what they have. Beside drawing, a frame predicts the proxies from so many `blocks`.
+#[must_use]
+pub fn toward_skinning(
+    training: &Training,
+    proxies: &[Vec<DAffine3>],
+    weights: SparseWeights,
+    influences: usize,
+    shown: f64,
+    skin: &SparseWeights,
+    blocks: usize,
+) -> SparseWeights {
+    let weights = hardly(training, proxies, weights, influences, shown);
+    let cycles = |weights: &SparseWeights| sinew_runtime::skinning_cycles(&to_model::skin(weights));
+    let predicted = BEGUN + GRADIENT * proxies.first().map_or(0, Vec::len) as f32 + BLOCK * blocks as f32;
+    let afforded = cycles(skin) - predicted;
+    let over = (cycles(&weights) - afforded).max(0.0) / Writing::VISIT;
+    let limits = Limits { loss: LITTLE * shown, visits: visits(&weights).saturating_sub(over.ceil() as usize) };
+    if over == 0.0 || limits.visits == 0 {
+        return weights;
+    }
+    let fewer = thin(training, proxies, weights.clone(), influences, limits);
+    if cycles(&fewer) <= afforded { fewer } else { weights }
 }
 
 /// Multiply-adds a visit: twelve for each of eight vertices.
@@ -227,6 +266,7 @@ fn cheapest(registers: &[Vec<Step>], most: f64, enough: usize) -> impl Iterator<
 
 #[cfg(test)]
 mod tests {
+    use super::super::weights::{drawing_error, solve_weights};
     use super::*;
 
     fn step(loss: f64) -> Step {
@@ -251,5 +291,33 @@ mod tests {
         assert_eq!(taken(&registers, 100.0, 10), [2.0, 5.0, 1.0]);
         // Both together or none: what the second gains is not to be had alone.
         assert_eq!(taken(&registers, 7.5, 10), [2.0]);
+    }
+
+    #[test]
+    fn more_goes_where_that_reaches_the_time_of_plain_skinning_and_only_there() {
+        let examples = (sinew_examples::datasets::by_name("shoulder").unwrap().make)();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        // The bones in place of proxies, the best weights of two of them, and the heavier one alone.
+        let proxies: Vec<Vec<DAffine3>> = training.transforms.clone();
+        let two = solve_weights(&training, &vec![vec![0, 1]; training.vertex_count()], &proxies, 2);
+        let one = SparseWeights { vertices: two.vertices.iter().map(|pairs| vec![(pairs[0].0, 1.0)]).collect() };
+        let few = SparseWeights { vertices: vec![vec![(0, 1.0)]; 8] };
+        // An error beside which half of the second entries may go, and hardly any of them.
+        let lost = drawing_error(&training, &one, &proxies) - drawing_error(&training, &two, &proxies);
+        let shown = 0.5 * lost / LITTLE;
+        let base = visits(&hardly(&training, &proxies, two.clone(), 2, shown));
+        let toward = |skin: &SparseWeights, blocks: usize| {
+            visits(&toward_skinning(&training, &proxies, two.clone(), 2, shown, skin, blocks))
+        };
+        // Predicting takes some sixty visits. Beside a skin that makes forty more, another bone for so many registers, some
+        // entries must go; beside one of eight vertices or many blocks no number of them would do, and all stay.
+        let more = |k: usize| {
+            let third =
+                |(v, pairs): (usize, &Pairs)| pairs.iter().copied().chain((v < 8 * k).then_some((2, 0.01))).collect();
+            SparseWeights { vertices: two.vertices.iter().enumerate().map(third).collect() }
+        };
+        let reached = toward(&more(40), 0);
+        assert!(reached < base && reached > visits(&one), "{reached} of {base}");
+        assert_eq!([toward(&few, 0), toward(&two, 100_000), toward(&more(200), 0)], [base; 3]);
     }
 }
