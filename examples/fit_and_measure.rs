@@ -10,7 +10,7 @@ use sinew_runtime::Evaluator;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Examples: frames of (skeleton pose, mesh). Yours come from `sinew_io::npz::read` or `Examples::new`.
     let arm = DATASETS.iter().find(|set| set.name == "arm").ok_or("no such data set")?;
-    let examples = (arm.make)();
+    let examples = arm.make();
 
     // Fit to the training frames.
     let training = Training::new(&examples, &examples.split().train)?;

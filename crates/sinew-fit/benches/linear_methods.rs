@@ -17,7 +17,7 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     if wants("creature") {
-        let training = training((datasets::by_name("creature").expect("it is built in").make)());
+        let training = training(datasets::by_name("creature").expect("it is built in").make());
         run("creature", &training, &method("as"));
         run("creature", &training, &method("mwe"));
     }

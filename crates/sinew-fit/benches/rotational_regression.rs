@@ -19,7 +19,7 @@ fn main() {
     let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
     let automatic = Method::RotationalRegression(RrParams::default());
     if wants("creature") {
-        run("creature", &training((datasets::by_name("creature").expect("it is built in").make)()), &automatic);
+        run("creature", &training(datasets::by_name("creature").expect("it is built in").make()), &automatic);
     }
     if wants("film") {
         run("film", &training(synthetic(55_000, 53, 40, 0)), &automatic);

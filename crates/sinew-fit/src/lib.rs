@@ -4,7 +4,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use sinew_examples::datasets;
 //! use sinew_fit::{Method, Quiet, Training, fit};
-//! let examples = (datasets::by_name("arm").unwrap().make)();
+//! let examples = datasets::by_name("arm").unwrap().make();
 //! let training = Training::new(&examples, &examples.split().train)?;
 //! let fitted = fit(&training, &Method::by_name("ssd").unwrap(), &Quiet)?;
 //! fitted.model.write("character.sinew".as_ref())?;

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn no_transforms_draw_better_than_the_limit() {
-        let examples = datasets::by_name("bar").map(|info| (info.make)()).unwrap();
+        let examples = datasets::by_name("bar").map(|info| info.make()).unwrap();
         let (train, test) = (examples.split().train.clone(), examples.split().test.clone());
         let training = Training::new(&examples, &train).unwrap();
         let model = fit(&training, &Method::by_name("rr").unwrap(), &Quiet).unwrap().model;

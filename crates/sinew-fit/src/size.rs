@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_unit_of_a_character_does_not_matter() {
-        let examples = (datasets::by_name("bar").unwrap().make)();
+        let examples = datasets::by_name("bar").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let metres = scaled(&training, 0.5).unwrap();
         assert_eq!((factor(&training), factor(&metres)), (None, None));

@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn corrections_of_vertices_are_subdivided_with_the_rest() {
-        let examples = datasets::by_name("bar").map(|info| (info.make)()).unwrap();
+        let examples = datasets::by_name("bar").map(|info| info.make()).unwrap();
         let training = Training::new(&examples, &[0, 20, 40]).unwrap();
         for name in ["psd", "eigenskin"] {
             let model = fit(&training, &Method::by_name(name).unwrap(), &Quiet).unwrap().model;

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn frames_without_weight_are_left_out_and_all_of_them_are_an_error_that_says_so() {
-        let bar = (datasets::by_name("bar").unwrap().make)();
+        let bar = datasets::by_name("bar").unwrap().make();
         let weighed = |of: f64| {
             let mut weights = vec![0.0; bar.frame_count()];
             weights[2] = of;

@@ -176,7 +176,7 @@ fn main() -> Result<()> {
     let page = arguments.next().unwrap_or_else(|| "docs/ACCURACY.md".into());
     let mut sets: Vec<(String, Examples, Option<usize>)> = Vec::new();
     for name in ["bar", "tube-bend", "tube-twist", "arm", "shoulder"] {
-        sets.push((name.into(), (datasets::by_name(name).ok_or("a built-in set")?.make)(), None));
+        sets.push((name.into(), datasets::by_name(name).ok_or("a built-in set")?.make(), None));
     }
     for argument in arguments {
         let (path, proxies) = argument.split_once('=').ok_or("write examples.npz=PROXIES")?;

@@ -26,6 +26,14 @@ fn main() -> Result<()> {
         let cells: Vec<String> = FACTORS.iter().map(|&factor| cell(&examples, &model, factor)).collect();
         println!("{:40} {}", path.rsplit('/').next().unwrap_or(path), cells.join("  "));
     }
+    if let Some(built_in) = datasets::by_name(data) {
+        let truths = FACTORS.map(|factor| built_in.turned_farther(factor));
+        for path in models {
+            let model = Model::from_bytes(&std::fs::read(path)?)?;
+            let cells: Vec<String> = truths.iter().map(|truth| from_truth(truth, &model)).collect();
+            println!("{:40} {}", path.rsplit('/').next().unwrap_or(path), cells.join("  "));
+        }
+    }
     let truth = examples.split().train.iter().map(|&e| farthest(&examples, examples.pose(e), examples.vertices(e)));
     let [stray, spike] = truth.fold([0.0; 2], most);
     println!("{:40} {stray:6.2} {spike:6.2}", "the examples");
@@ -34,7 +42,7 @@ fn main() -> Result<()> {
 
 fn read(data: &str) -> Result<Examples> {
     if let Some(built_in) = datasets::by_name(data) {
-        return Ok((built_in.make)());
+        return Ok(built_in.make());
     }
     match sinew_io::npz::read(std::path::Path::new(data))? {
         sinew_io::Loaded::Examples(examples) => Ok(*examples),
@@ -55,6 +63,25 @@ fn cell(examples: &Examples, model: &Model, factor: f64) -> String {
         found = most(found, farthest(examples, &pose, &posed));
     }
     format!("{:6.2} {:6.2}", found[0], found[1])
+}
+
+fn from_truth(truth: &Examples, model: &Model) -> String {
+    let mut evaluator = Evaluator::new(model);
+    let mut positions = vec![[0.0_f32; 3]; model.character.vertex_count()];
+    let (mut worst, mut sum, mut spike) = (0.0_f64, 0.0, 0.0_f64);
+    for &e in &truth.split().train {
+        let globals: Vec<_> = truth.pose(e).globals.iter().map(|&g| to_model::transform(g)).collect();
+        evaluator.positions(&globals, &mut positions);
+        for (p, t) in positions.iter().zip(truth.vertices(e)) {
+            let d = Vec3::from(*p).as_dvec3().distance_squared(*t);
+            worst = worst.max(d.sqrt());
+            sum += d;
+        }
+        spike = spike.max(farthest(truth, truth.pose(e), truth.vertices(e))[1]);
+    }
+    let d = truth.mesh().diagonal();
+    let n = (truth.split().train.len() * positions.len()) as f64;
+    format!("max {:6.2} rms {:6.2} (truth spike {:.2})", 100.0 * worst / d, 100.0 * (sum / n).sqrt() / d, spike)
 }
 
 fn most(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {

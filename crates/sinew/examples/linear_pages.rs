@@ -29,7 +29,7 @@ fn main() -> Result<()> {
 }
 
 fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in data set").make)()
+    datasets::by_name(name).expect("a built-in data set").make()
 }
 
 fn fitted(examples: &Examples, method: &str) -> Result<Model> {

@@ -24,7 +24,7 @@ const DARK: f64 = 2.0;
 fn main() -> Result<()> {
     let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "docs".into()));
     std::fs::create_dir_all(&folder)?;
-    let arm = (datasets::by_name("arm").expect("a built-in data set").make)();
+    let arm = datasets::by_name("arm").expect("a built-in data set").make();
     let training = Training::new(&arm, &arm.split().train)?;
     let held = NearRigidParams::default();
     // One vertex a piece is always held, or the Poisson equation would have no single solution.

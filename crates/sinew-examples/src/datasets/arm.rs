@@ -10,8 +10,8 @@ use crate::Examples;
 
 const FRAMES: usize = 44;
 
-pub(super) fn arm() -> Examples {
-    let scene = scene();
+pub(super) fn arm(farther: f64) -> Examples {
+    let scene = scene(farther);
     // 44 frames; the four that train are the first, two between and the last.
     let keys = [0, 14, 29, 43];
     let frames: Vec<_> = (0..FRAMES).map(|e| scene.frame(&motion(e as f64 / (FRAMES - 1) as f64))).collect();
@@ -32,7 +32,7 @@ fn flexed(turn: Turn) -> f64 {
     (half / full).powi(2)
 }
 
-fn scene() -> Scene {
+fn scene(farther: f64) -> Scene {
     let mut rig = Rig::default();
     let upper = rig.add("upper_arm", None, DAffine3::IDENTITY, Turn::default());
     let forearm = rig.add_along("forearm", upper, 0.30, Turn::default());
@@ -79,7 +79,7 @@ fn scene() -> Scene {
         squareness: 2.0,
     };
     // The arm points along +X, the biceps upwards.
-    Scene { rig, pieces: vec![piece], root: frame(DVec3::new(0.0, 1.4, 0.0), DVec3::X, DVec3::Y) }
+    Scene { rig, pieces: vec![piece], root: frame(DVec3::new(0.0, 1.4, 0.0), DVec3::X, DVec3::Y), farther }
 }
 
 /// (along, sides, front, back): shoulder, upper arm, elbow, forearm, wrist, a hand closed to a mitten.

@@ -19,8 +19,8 @@ const QUILLS: usize = 20;
 /// The pelvis' height at rest, metres: the toes stand on the ground.
 const HEIGHT: f64 = 1.19;
 
-pub(super) fn creature() -> Examples {
-    let (scene, parts) = build();
+pub(super) fn creature(farther: f64) -> Examples {
+    let (scene, parts) = build(farther);
     let frames: Vec<Frame> = (0..FRAMES).map(|e| walk(&scene, &parts, e as f64 / FRAMES as f64)).collect();
     // Every thirteenth frame trains, eleven in all: the gait's phases come by one after the other.
     scene.examples(&frames, split(FRAMES, |e| e % 13 == 0 && e < 143), 24.0)
@@ -106,7 +106,7 @@ fn walk(scene: &Scene, parts: &Parts, time: f64) -> Frame {
     posed
 }
 
-fn build() -> (Scene, Parts) {
+fn build(farther: f64) -> (Scene, Parts) {
     let mut body = Body::default();
     let pelvis = body.rig.add("pelvis", None, DAffine3::IDENTITY, Turn::default());
     let (spine, neck, head, tail) = body.trunk(pelvis);
@@ -117,7 +117,7 @@ fn build() -> (Scene, Parts) {
     let quills = body.quills(&neck, &spine, &tail);
     // The trunk points along +Z, its back upwards.
     let root = frame(DVec3::Y * HEIGHT, DVec3::Z, DVec3::Y);
-    let scene = Scene { rig: body.rig, pieces: body.pieces, root };
+    let scene = Scene { rig: body.rig, pieces: body.pieces, root, farther };
     (scene, Parts { spine, neck, head, tail, jaw, tongue, legs, arms, quills })
 }
 

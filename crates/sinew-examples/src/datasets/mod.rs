@@ -19,8 +19,23 @@ pub struct DatasetInfo {
     pub name: &'static str,
     /// One line for the help.
     pub summary: &'static str,
-    /// Makes it.
-    pub make: fn() -> Examples,
+    /// Makes it, with every joint turned so many times as far.
+    make: fn(f64) -> Examples,
+}
+
+impl DatasetInfo {
+    /// The data set.
+    #[must_use]
+    pub fn make(&self) -> Examples {
+        (self.make)(1.0)
+    }
+
+    /// The same frames with every joint turned `factor` times as far from rest: what is true where a model was not
+    /// trained. Of 1 it is the data set.
+    #[must_use]
+    pub fn turned_farther(&self, factor: f64) -> Examples {
+        (self.make)(factor)
+    }
 }
 
 /// Every built-in data set.

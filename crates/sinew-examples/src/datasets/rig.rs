@@ -23,6 +23,10 @@ impl Turn {
         Self { swing: self.swing + other.swing, twist: self.twist + other.twist }
     }
 
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { swing: self.swing * factor, twist: self.twist * factor }
+    }
+
     pub(super) fn swing_angle(self) -> f64 {
         self.swing.length()
     }

@@ -11,6 +11,8 @@ pub(super) struct Scene {
     pub rig: Rig,
     pub pieces: Vec<Piece>,
     pub root: DAffine3,
+    /// How many times as far from rest as a frame says every joint is turned.
+    pub farther: f64,
 }
 
 /// One frame: every joint's turn, and where the root stands.
@@ -22,7 +24,8 @@ pub(super) struct Frame {
 impl Scene {
     /// A frame in which the root stays where it is.
     pub(super) fn frame(&self, changes: &[(usize, Turn)]) -> Frame {
-        Frame { turns: self.rig.rest_plus(changes), root: self.root }
+        let farther: Vec<_> = changes.iter().map(|&(bone, turn)| (bone, turn.times(self.farther))).collect();
+        Frame { turns: self.rig.rest_plus(&farther), root: self.root }
     }
 
     /// Poses and skins every frame.

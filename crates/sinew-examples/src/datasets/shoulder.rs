@@ -26,8 +26,8 @@ const TRAIN: [[f64; 3]; 10] = [
     [0.6, -0.7, -0.7],
 ];
 
-pub(super) fn shoulder() -> Examples {
-    let scene = scene();
+pub(super) fn shoulder(farther: f64) -> Examples {
+    let scene = scene(farther);
     let mut rng = Rng::new(0x05E0_01DE);
     let random: Vec<[f64; 3]> = (0..100).map(|_| within_ball(&mut rng)).collect();
     let posed = |[up, forward, turned]: [f64; 3]| {
@@ -57,7 +57,7 @@ fn drawn_forwards(turn: Turn) -> f64 {
     0.4 - 0.4 * (turn.swing.y * 1.2).sin()
 }
 
-fn scene() -> Scene {
+fn scene(farther: f64) -> Scene {
     let mut rig = Rig::default();
     let chest = rig.add("clavicle", None, DAffine3::IDENTITY, Turn::default());
     let upper = rig.add_along("upper_arm", chest, 0.20, Turn::default());
@@ -93,5 +93,5 @@ fn scene() -> Scene {
         squareness: 2.0,
     };
     // The arm points along +X, its top upwards.
-    Scene { rig, pieces: vec![piece], root: frame(DVec3::new(0.0, 1.4, 0.0), DVec3::X, DVec3::Y) }
+    Scene { rig, pieces: vec![piece], root: frame(DVec3::new(0.0, 1.4, 0.0), DVec3::X, DVec3::Y), farther }
 }

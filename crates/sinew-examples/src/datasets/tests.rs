@@ -2,7 +2,7 @@ use super::*;
 use glam::DVec3;
 
 fn check(name: &str, vertices: std::ops::RangeInclusive<usize>, bones: usize, train: usize, test: usize) -> Examples {
-    let examples = (by_name(name).expect("a built-in name").make)();
+    let examples = by_name(name).expect("a built-in name").make();
     assert!(vertices.contains(&examples.mesh().vertex_count()), "{name}: {} vertices", examples.mesh().vertex_count());
     assert_eq!(examples.skeleton().bone_count(), bones, "{name}: joints");
     assert_eq!(examples.split().train.len(), train, "{name}: training poses");
@@ -34,7 +34,7 @@ fn the_sets_have_the_sizes_they_promise() {
 #[test]
 fn the_ends_of_a_limb_move_exactly_with_a_bone() {
     for name in ["bar", "tube-bend", "tube-twist-180", "arm", "shoulder"] {
-        let examples = (by_name(name).unwrap().make)();
+        let examples = by_name(name).unwrap().make();
         let mut rigid = vec![0; examples.skeleton().bone_count()];
         for v in 0..examples.mesh().vertex_count() {
             for (b, count) in rigid.iter_mut().enumerate() {
@@ -54,7 +54,7 @@ fn the_ends_of_a_limb_move_exactly_with_a_bone() {
 #[test]
 fn skin_is_continuous_from_frame_to_frame() {
     for name in ["tube-bend", "tube-twist-180", "arm", "creature"] {
-        let examples = (by_name(name).unwrap().make)();
+        let examples = by_name(name).unwrap().make();
         let diagonal = examples.mesh().diagonal();
         for e in 1..examples.frame_count() {
             let step = examples.vertices(e).iter().zip(examples.vertices(e - 1)).map(|(a, b)| a.distance(*b));
@@ -67,7 +67,7 @@ fn skin_is_continuous_from_frame_to_frame() {
 
 #[test]
 fn the_arm_keeps_its_elbow_and_its_muscles_bulge() {
-    let arm = (by_name("arm").unwrap().make)();
+    let arm = by_name("arm").unwrap().make();
     let straight = signed_volume(&arm, arm.vertices(0));
     let bent = signed_volume(&arm, arm.vertices(43));
     // Flesh is nearly incompressible: a collapsing elbow would lose a tenth, a balloon would gain it.
@@ -82,6 +82,6 @@ fn the_arm_keeps_its_elbow_and_its_muscles_bulge() {
 #[test]
 fn the_same_set_is_made_every_time() {
     for info in DATASETS.iter().filter(|info| info.name != "creature") {
-        assert!((info.make)() == (info.make)(), "{}", info.name);
+        assert!(info.make() == info.make(), "{}", info.name);
     }
 }

@@ -11,26 +11,26 @@ use super::sweep::{Piece, Strand, StrandJoint};
 use crate::Examples;
 
 /// 19 rings of 4 corners and a vertex in the middle of each end: 78.
-pub(super) fn bar() -> Examples {
-    let mut scene = two_bones(2.4, 0.12, (0.25, 2.15));
+pub(super) fn bar(farther: f64) -> Examples {
+    let mut scene = two_bones(2.4, 0.12, (0.25, 2.15), farther);
     let piece = &mut scene.pieces[0];
     (piece.rings, piece.around) = (19, 4);
     piece.caps = (0.0, 0.0);
     motion(&scene, 53, |turn| Turn::degrees(0.0, 0.0, 180.0 * turn), |e| e % 26 == 0)
 }
 
-pub(super) fn tube_bend() -> Examples {
-    let scene = two_bones(1.2, 0.1, (0.3, 0.9));
+pub(super) fn tube_bend(farther: f64) -> Examples {
+    let scene = two_bones(1.2, 0.1, (0.3, 0.9), farther);
     motion(&scene, 79, |turn| Turn::degrees(0.0, -90.0 * turn, 0.0), |e| e % 2 == 0)
 }
 
-pub(super) fn tube_twist() -> Examples {
-    let scene = two_bones(1.2, 0.1, (0.15, 1.05));
+pub(super) fn tube_twist(farther: f64) -> Examples {
+    let scene = two_bones(1.2, 0.1, (0.15, 1.05), farther);
     motion(&scene, 79, |turn| Turn::degrees(0.0, 0.0, 90.0 * turn), |e| e % 2 == 0)
 }
 
-pub(super) fn tube_twist_180() -> Examples {
-    let scene = two_bones(1.2, 0.1, (0.15, 1.05));
+pub(super) fn tube_twist_180(farther: f64) -> Examples {
+    let scene = two_bones(1.2, 0.1, (0.15, 1.05), farther);
     motion(&scene, 79, |turn| Turn::degrees(0.0, 0.0, 180.0 * turn), |e| e % 2 == 0)
 }
 
@@ -41,7 +41,7 @@ fn motion(scene: &Scene, frames: usize, turn: impl Fn(f64) -> Turn, train: impl 
 }
 
 /// A tube of `length` standing on the ground, jointed half-way.
-fn two_bones(length: f64, radius: f64, twist: (f64, f64)) -> Scene {
+fn two_bones(length: f64, radius: f64, twist: (f64, f64), farther: f64) -> Scene {
     let mut rig = Rig::default();
     let lower = rig.add("lower", None, DAffine3::IDENTITY, Turn::default());
     let upper = rig.add_along("upper", lower, length / 2.0, Turn::default());
@@ -65,5 +65,5 @@ fn two_bones(length: f64, radius: f64, twist: (f64, f64)) -> Scene {
         around: 24,
         squareness: 2.0,
     };
-    Scene { rig, pieces: vec![piece], root: frame(DVec3::ZERO, DVec3::Y, DVec3::Z) }
+    Scene { rig, pieces: vec![piece], root: frame(DVec3::ZERO, DVec3::Y, DVec3::Z), farther }
 }

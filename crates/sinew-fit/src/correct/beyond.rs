@@ -142,7 +142,7 @@ mod tests {
 
     /// Training poses, and a regression as it is before its vertices are held.
     fn fitted(name: &str) -> (Training, Model, FitReport) {
-        let examples = (datasets::by_name(name).unwrap().make)();
+        let examples = datasets::by_name(name).unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let Method::RotationalRegression(params) = Method::by_name("rr").unwrap() else { panic!("it is one") };
         let fitted = crate::method::regressions(&training, &params, &Quiet).unwrap().swap_remove(0);

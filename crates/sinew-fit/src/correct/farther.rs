@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn where_one_bone_carries_a_vertex_and_its_neighbours_it_should_lie_where_the_bone_carries_it() {
-        let examples = (datasets::by_name("arm").unwrap().make)();
+        let examples = datasets::by_name("arm").unwrap().make();
         let mut training = Training::new(&examples, &examples.split().train).unwrap();
         let skinned = crate::fit(&training, &Method::by_name("ssd").unwrap(), &Quiet).unwrap().model;
         // Examples that skinning draws exactly.
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_vertex_that_is_pulled_out_of_its_neighbours_spikes_by_how_far() {
-        let examples = (datasets::by_name("bar").unwrap().make)();
+        let examples = datasets::by_name("bar").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
         let spikes = Spikes::new(&training, &topology);

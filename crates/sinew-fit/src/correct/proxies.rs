@@ -400,7 +400,7 @@ mod tests {
 
     /// The arm's proxies, and some changes of them.
     fn changed() -> (Training, Proxies, Vec<DVec3>) {
-        let examples = (datasets::by_name("arm").unwrap().make)();
+        let examples = datasets::by_name("arm").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let model = crate::fit(&training, &Method::by_name("rr").unwrap(), &Quiet).unwrap().model;
         let Deformer::RotationalRegression(d) = &model.deformer else { panic!("a regression") };

@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn only_what_sticks_out_is_drawn_anew() {
-        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let examples = datasets::by_name("shoulder").unwrap().make();
         let poses = Training::new(&examples, &examples.split().train).unwrap();
         let topology = Topology::new(poses.vertex_count(), poses.mesh.triangles());
         let spikes = Spikes::new(&poses, &topology);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn corners_count_more_and_stick_out_no_more() {
-        let examples = (datasets::by_name("bar").unwrap().make)();
+        let examples = datasets::by_name("bar").unwrap().make();
         let mut poses = Training::new(&examples, &examples.split().train).unwrap();
         let topology = Topology::new(poses.vertex_count(), poses.mesh.triangles());
         let last = poses.pose_count() - 1;

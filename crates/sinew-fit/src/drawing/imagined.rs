@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_pose_taken_apart_is_put_together_again() {
-        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let examples = datasets::by_name("shoulder").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let joints = JointRotations::new(&training);
         let places = joint_places(&training);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn imagined_poses_stand_behind_the_training_poses_and_are_drawn_by_the_teacher() {
-        let examples = (datasets::by_name("arm").unwrap().make)();
+        let examples = datasets::by_name("arm").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let teacher = crate::fit(&training, &Method::by_name("ssd").unwrap(), &Quiet).unwrap().model;
         let joints = JointRotations::new(&training);

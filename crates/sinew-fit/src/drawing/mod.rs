@@ -176,7 +176,7 @@ mod tests {
     use sinew_examples::datasets;
 
     fn fitted(name: &str) -> (Training, Model) {
-        let examples = (datasets::by_name(name).unwrap().make)();
+        let examples = datasets::by_name(name).unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let params = RrParams { points: true, ..RrParams::default() };
         let model = crate::fit(&training, &Method::RotationalRegression(params), &Quiet).unwrap().model;

@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn planted_points_are_drawn_again_by_the_entries_that_they_were_planted_on() {
-        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let examples = datasets::by_name("shoulder").unwrap().make();
         let mut poses = crate::Training::new(&examples, &examples.split().train).unwrap();
         let proxies = proxies(poses.pose_count(), 6);
         // Eights take two entries each: a share of the rest position on either, and a point of its own.

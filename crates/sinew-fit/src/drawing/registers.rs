@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_vertex_stands_in_one_register_that_holds_it() {
-        let examples = (datasets::by_name("bar").unwrap().make)();
+        let examples = datasets::by_name("bar").unwrap().make();
         let poses = Training::new(&examples, &examples.split().train).unwrap();
         let count = poses.vertex_count();
         let candidates = vec![vec![0, 1]; count];

@@ -12,7 +12,7 @@ use crate::norm::ranges::Turn;
 use crate::{Method, Quiet, Training, fit, to_model};
 
 fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in set").make)()
+    datasets::by_name(name).expect("a built-in set").make()
 }
 
 /// Rotational regression by `proxies` proxy bones, corrected in `place`, fitted to every `step`th training pose.

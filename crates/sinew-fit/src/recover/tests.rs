@@ -5,7 +5,7 @@ use super::*;
 use crate::Quiet;
 
 fn built_in(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in data set").make)()
+    datasets::by_name(name).expect("a built-in data set").make()
 }
 
 /// The largest turn of bone `b` against its parent over the training frames, in degrees.

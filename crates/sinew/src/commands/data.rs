@@ -32,7 +32,7 @@ pub fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     let path = args.output.unwrap_or_else(|| format!("{}.npz", info.name).into());
     output::check(&path, &["npz"])?;
-    let examples = (info.make)();
+    let examples = info.make();
     sinew_io::npz::write(&path, &examples)?;
     output::line(&format!(
         "{}: {} vertices, {} bones, {} training and {} test poses → {}",

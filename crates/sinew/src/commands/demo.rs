@@ -31,7 +31,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<Outcome> {
     let info = datasets::by_name(&args.data)
         .with_context(|| format!("there is no data set `{}`; see `sinew data --list`", args.data))?;
-    let examples = (info.make)();
+    let examples = info.make();
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     let data = args.out.join(format!("{}.npz", info.name));
     sinew_io::npz::write(&data, &examples)?;

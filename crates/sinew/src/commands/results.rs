@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<Ended> {
     let wanted = |name: &str| args.only.as_ref().is_none_or(|only| only.iter().any(|n| n == name));
     let mut page = Page::new(&before);
     for info in DATASETS.iter().filter(|info| wanted(info.name)) {
-        let contest = hold((info.make)(), info.name)?;
+        let contest = hold(info.make(), info.name)?;
         page.set(info.name, &format!("### {}: {}\n\n{}", info.name, info.summary, table(&contest)));
         if info.name == "arm" && !args.check {
             let png = hero::png(&contest).context("the picture needs ssd and another method")?;

@@ -374,7 +374,7 @@ mod tests {
     /// No examples that pass their checks make a method fail, so one gets a parameter that it refuses.
     #[test]
     fn one_fails_with_its_reason_and_the_others_go_on() {
-        let bar = (datasets::by_name("bar").unwrap().make)();
+        let bar = datasets::by_name("bar").unwrap().make();
         let contender = |name: &str, method: Method| Contender { name: name.into(), title: name.into(), method };
         let refused = Method::Ssd(SsdParams { influences: 99 });
         let contenders = vec![

@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_gap_in_the_training_poses_is_found() {
-        let arm = (datasets::by_name("arm").unwrap().make)();
+        let arm = datasets::by_name("arm").unwrap().make();
         // Only the straight end of the motion trains: what is missing is the far end.
         let found = suggest(&arm, &[0, 5, 10], &[1.0, 1.0, 1.0], 3);
         assert!(!found.is_empty());
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_motion_that_is_covered_needs_nothing() {
-        let bar = (datasets::by_name("bar").unwrap().make)();
+        let bar = datasets::by_name("bar").unwrap().make();
         let all: Vec<usize> = (0..bar.frame_count()).collect();
         assert!(suggest(&bar, &all, &vec![1.0; all.len()], 5).is_empty());
     }

@@ -32,7 +32,7 @@ fn training_ee(training: &Training, model: &Model) -> f64 {
 #[test]
 fn an_exact_correction_meets_the_training_poses_of_every_data_set() {
     for set in DATASETS {
-        let examples = (set.make)();
+        let examples = set.make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         // The creature has 29,380 vertices and 155 joints: linear blend skinning beneath keeps this test short.
         let beneath = if set.name == "creature" { "ssd" } else { "rr" };

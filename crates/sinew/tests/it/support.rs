@@ -36,7 +36,7 @@ pub fn json(folder: &Path, file: &str) -> serde_json::Value {
 
 /// A built-in data set.
 pub fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in data set").make)()
+    datasets::by_name(name).expect("a built-in data set").make()
 }
 
 /// The path of a data set that is not part of the project, where it is there.

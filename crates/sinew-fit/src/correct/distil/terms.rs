@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_run_times_terms_are_the_products_of_their_coordinates() {
-        let examples = (datasets::by_name("shoulder").unwrap().make)();
+        let examples = datasets::by_name("shoulder").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let joints = JointRotations::new(&training);
         let directions = directions(&joints, training.bone_count());
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn coordinates_span_the_trained_poses() {
-        let examples = (datasets::by_name("arm").unwrap().make)();
+        let examples = datasets::by_name("arm").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let joints = JointRotations::new(&training);
         for direction in directions(&joints, training.bone_count()) {

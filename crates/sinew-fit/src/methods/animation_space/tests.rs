@@ -8,7 +8,7 @@ use crate::Quiet;
 
 /// Training and unseen poses of the shoulder, their meshes drawn by coordinates of our own: the skin and a wave on top.
 pub(crate) fn planted() -> (Training, Training) {
-    let examples = (datasets::by_name("shoulder").unwrap().make)();
+    let examples = datasets::by_name("shoulder").unwrap().make();
     let frames = &examples.split().test;
     let mut training = Training::new(&examples, &frames[..40]).unwrap();
     let mut unseen = Training::new(&examples, &frames[40..60]).unwrap();

@@ -202,7 +202,7 @@ mod tests {
 
     /// A fit whose c₁ and c₂ were not condensed yet.
     fn fitted() -> (Training, RrFit) {
-        let examples = (datasets::by_name("arm").unwrap().make)();
+        let examples = datasets::by_name("arm").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let skin = ssd::fit(&training, &SsdParams::default(), &Quiet).unwrap();
         let params = RrParams { proxy_bones: Some(12), to_be_corrected: true, ..RrParams::default() };

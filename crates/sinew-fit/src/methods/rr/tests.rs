@@ -15,7 +15,7 @@ use crate::methods::ssd::{self, SsdParams};
 use crate::{Method, Quiet, fit as fit_method, predict};
 
 fn dataset(name: &str) -> Examples {
-    (datasets::by_name(name).expect("a built-in set").make)()
+    datasets::by_name(name).expect("a built-in set").make()
 }
 
 fn training(examples: &Examples) -> Training {

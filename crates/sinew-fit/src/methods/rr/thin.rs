@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn more_goes_where_that_reaches_the_time_of_plain_skinning_and_only_there() {
-        let examples = (sinew_examples::datasets::by_name("shoulder").unwrap().make)();
+        let examples = sinew_examples::datasets::by_name("shoulder").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         // The bones in place of proxies, the best weights of two of them, and the heavier one alone.
         let proxies: Vec<Vec<DAffine3>> = training.transforms.clone();
