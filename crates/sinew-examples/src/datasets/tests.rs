@@ -85,3 +85,22 @@ fn the_same_set_is_made_every_time() {
         assert!(info.make() == info.make(), "{}", info.name);
     }
 }
+
+#[test]
+fn turned_farther_the_joints_turn_as_many_times_as_far_and_the_skin_goes_with_them() {
+    for name in ["tube-bend", "tube-twist", "arm"] {
+        let info = by_name(name).unwrap();
+        let (set, farther) = (info.make(), info.turned_farther(1.5));
+        assert!(info.turned_farther(1.0) == set, "{name}: once as far is as far");
+        assert!(farther.mesh() == set.mesh() && farther.split() == set.split(), "{name}: the rest pose stays");
+        // One joint in the tubes turns about one axis; the arm's swing and twist at once, each turned farther by itself.
+        for e in (0..set.frame_count()).filter(|_| name != "arm") {
+            let expected = set.skeleton().turned_farther(set.pose(e), 1.5);
+            let off = expected.globals[1].matrix3 - farther.pose(e).globals[1].matrix3;
+            // 1e-6: a quaternion read off a matrix near no turn at all keeps half of the digits.
+            assert!(off.to_cols_array().iter().all(|x| x.abs() < 1e-6), "{name}, frame {e}: {off}");
+        }
+        let moved = set.vertices(set.frame_count() - 1).iter().zip(farther.vertices(set.frame_count() - 1));
+        assert!(moved.fold(0.0_f64, |most, (a, b)| most.max(a.distance(*b))) > 0.05 * set.mesh().diagonal(), "{name}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod accuracy;
 mod architecture;
+mod beyond;
 mod compare;
 mod corrections;
 mod decompose_and_recover;
