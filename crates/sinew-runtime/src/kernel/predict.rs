@@ -4,7 +4,7 @@
 use super::Matrix;
 use super::lanes::{Lanes, Row};
 use super::regress::{LANES, eights, gathered, place, rows_of};
-use super::rotation::{exponentials, matrices, product};
+use super::rotation::{Quaternions, exponentials, matrices, product};
 use crate::deform::GradientPredictors;
 use crate::joint_rotations::FEATURES;
 
@@ -17,21 +17,41 @@ pub(super) struct Predictors {
     /// Places of their gradients among the sources.
     own: [u32; LANES],
     /// Places of their frames in the room's rotations.
-    frames: [u32; LANES],
+    frames: Places,
     /// Places of their joints in the room's features, one entry for each joint that any of them uses.
-    joints: Vec<[u32; LANES]>,
+    joints: Vec<Places>,
     /// The constant column of `[M; H]`.
-    constant: [Row; ROWS],
-    /// The other columns, feature after feature.
-    columns: Vec<[Row; ROWS]>,
+    constant: Column,
+    columns: Columns,
+}
+
+/// A column of `[M; H]`.
+type Column = [Row; ROWS];
+
+/// The other columns, joint after joint.
+#[derive(Debug, Clone)]
+enum Columns {
+    /// Of θ̃.
+    Angles(Vec<[Column; 3]>),
+    /// Of all that is seen of a joint.
+    Features(Vec<[Column; FEATURES]>),
+}
+
+/// Places that eight lanes read from.
+#[derive(Debug, Clone)]
+enum Places {
+    /// All from one: nothing need be transposed. The usual case if few joints drive many predictors.
+    One(u32),
+    Each([u32; LANES]),
 }
 
 impl Predictors {
-    /// The predictors `which` in eights, those that use the same number of joints together.
+    /// The predictors `which` in eights, those that use the same number of joints together, and of those the ones that use
+    /// the same joints and frames.
     pub fn all(d: &GradientPredictors, which: &[u16], joints: &[u16], turning: &[u16]) -> Vec<Self> {
         let used = |k: usize| (0..d.width).rev().find(|&w| d.uses(k, w)).map_or(0, |last| last + 1);
         let mut order: Vec<usize> = which.iter().map(|&k| k as usize).collect();
-        order.sort_by_key(|&k| (used(k), k));
+        order.sort_by_cached_key(|&k| (used(k), &d.joints[k * d.width..][..used(k)], d.frames[k], k));
         let columns = d.columns();
         let entry = |k: usize, row: usize, c: usize| match row {
             0..3 => d.rotation[(k * 3 + row) * columns + c],
@@ -39,13 +59,19 @@ impl Predictors {
         };
         let eight = |own: &[usize; LANES]| {
             let width = own.iter().map(|&k| used(k)).max().unwrap_or(0);
-            let column = |c: usize| std::array::from_fn(|row| Row(own.map(|k| entry(k, row, c))));
+            let column = |c: usize| -> Column { std::array::from_fn(|row| Row(own.map(|k| entry(k, row, c)))) };
             Self {
                 own: own.map(|k| place(which, k as u16)),
-                frames: own.map(|k| place(turning, d.frames[k])),
-                joints: (0..width).map(|w| own.map(|k| place(joints, d.joints[k * d.width + w]))).collect(),
+                frames: Places::new(own.map(|k| place(turning, d.frames[k]))),
+                joints: (0..width).map(|w| Places::new(own.map(|k| place(joints, d.joints[k * d.width + w])))).collect(),
                 constant: column(columns - 1),
-                columns: (0..width * d.features).map(column).collect(),
+                columns: match d.features {
+                    3 => Columns::Angles((0..width).map(|w| std::array::from_fn(|k| column(3 * w + k))).collect()),
+                    _ => {
+                        let joint = |w: usize| std::array::from_fn(|k| column(FEATURES * w + k));
+                        Columns::Features((0..width).map(joint).collect())
+                    }
+                },
             }
         };
         eights(&order).iter().map(eight).collect()
@@ -55,7 +81,7 @@ impl Predictors {
     #[inline(always)]
     pub fn predict<L: Lanes>(&self, s: L, rotations: &[Row], features: &[(Row, f32)], gradients: &mut [Matrix]) {
         let [px, py, pz, xx, yy, zz, xy, xz, yz] = self.regressed(s, features);
-        let q = product(s, gathered(s, rotations, &self.frames), exponentials(s, [px, py, pz]));
+        let q = product(s, self.frames.rotations(s, rotations), exponentials(s, [px, py, pz]));
         let r = matrices(s, q);
         let one = s.splat(1.0);
         let stretch = [[s.add(one, xx), xy, xz], [xy, s.add(one, yy), yz], [xz, yz, s.add(one, zz)]];
@@ -77,15 +103,17 @@ impl Predictors {
         for row in 0..ROWS {
             sums[row] = s.load(&self.constant[row]);
         }
-        let used = self.columns.len() / self.joints.len().max(1);
-        for (places, columns) in self.joints.iter().zip(self.columns.chunks_exact(used.max(1))) {
-            let values = seen(s, features, places);
-            // Three features or all nine, known to the compiler.
-            match columns.first_chunk::<FEATURES>() {
-                Some(columns) => add(s, columns, values, &mut sums),
-                None => {
-                    let [a, b, c, ..] = values;
-                    add(s, columns.first_chunk::<3>().expect("three features"), [a, b, c], &mut sums);
+        // Three features or all nine, known to the compiler.
+        match &self.columns {
+            Columns::Angles(columns) => {
+                for (places, columns) in self.joints.iter().zip(columns) {
+                    let [x, y, z, ..] = places.features(s, features);
+                    add(s, columns, [x, y, z], &mut sums);
+                }
+            }
+            Columns::Features(columns) => {
+                for (places, columns) in self.joints.iter().zip(columns) {
+                    add(s, columns, places.features(s, features), &mut sums);
                 }
             }
         }
@@ -93,22 +121,52 @@ impl Predictors {
     }
 }
 
-/// The features of the joints in these places, a row of lanes each.
-#[inline(always)]
-fn seen<L: Lanes>(s: L, features: &[(Row, f32)], places: &[u32; LANES]) -> [L::V; FEATURES] {
-    let (mut rows, mut last) = ([s.splat(0.0); LANES], Row::default());
-    for l in 0..LANES {
-        let (row, ninth) = &features[places[l] as usize];
-        rows[l] = s.load(row);
-        last.0[l] = *ninth;
+impl Places {
+    fn new(places: [u32; LANES]) -> Self {
+        match places.iter().all(|&place| place == places[0]) {
+            true => Self::One(places[0]),
+            false => Self::Each(places),
+        }
     }
-    let [a, b, c, d, e, f, g, h] = s.transpose(rows);
-    [a, b, c, d, e, f, g, h, s.load(&last)]
+
+    /// The quaternions in these places.
+    #[inline(always)]
+    fn rotations<L: Lanes>(&self, s: L, rotations: &[Row]) -> Quaternions<L> {
+        match self {
+            Self::One(place) => {
+                let [x, y, z, w, ..] = rotations[*place as usize].0;
+                [s.splat(x), s.splat(y), s.splat(z), s.splat(w)]
+            }
+            Self::Each(places) => gathered(s, rotations, places),
+        }
+    }
+
+    /// The features of the joints in these places, a row of lanes each.
+    #[inline(always)]
+    fn features<L: Lanes>(&self, s: L, features: &[(Row, f32)]) -> [L::V; FEATURES] {
+        match self {
+            Self::One(place) => {
+                let (Row([a, b, c, d, e, f, g, h]), ninth) = features[*place as usize];
+                let [a, b, c, d] = [s.splat(a), s.splat(b), s.splat(c), s.splat(d)];
+                [a, b, c, d, s.splat(e), s.splat(f), s.splat(g), s.splat(h), s.splat(ninth)]
+            }
+            Self::Each(places) => {
+                let (mut rows, mut last) = ([s.splat(0.0); LANES], Row::default());
+                for l in 0..LANES {
+                    let (row, ninth) = &features[places[l] as usize];
+                    rows[l] = s.load(row);
+                    last.0[l] = *ninth;
+                }
+                let [a, b, c, d, e, f, g, h] = s.transpose(rows);
+                [a, b, c, d, e, f, g, h, s.load(&last)]
+            }
+        }
+    }
 }
 
 /// Adds columns times values.
 #[inline(always)]
-fn add<L: Lanes, const N: usize>(s: L, columns: &[[Row; ROWS]; N], values: [L::V; N], sums: &mut [L::V; ROWS]) {
+fn add<L: Lanes, const N: usize>(s: L, columns: &[Column; N], values: [L::V; N], sums: &mut [L::V; ROWS]) {
     for k in 0..N {
         for row in 0..ROWS {
             sums[row] = s.mul_add(s.load(&columns[k][row]), values[k], sums[row]);
