@@ -198,10 +198,11 @@ pub(super) fn on_short_branch<L: Lanes>(s: L, rho: Vectors<L>, reference: Vector
     s.all_less(s.mul(off, off), s.mul_add(s.splat(0.99 * PI * PI), square, still))
 }
 
-/// Squares of angles up to which [`half_angle`] needs no root and no division: 4.5 radians, beyond π because branches are.
+/// The square of the angle up to which [`half_angle`] needs no root and no division: beyond π, because branches go there, and
+/// as far as six coefficients do.
 const MODERATE: f32 = 4.5 * 4.5;
 
-/// sin(θ/2)/θ and cos(θ/2) from θ², both negative after an odd number of turns; off by 2e-7.
+/// sin(θ/2)/θ and cos(θ/2) from θ², or both negated, which is the same rotation; off by 2e-7.
 #[inline(always)]
 pub(super) fn half_angle<L: Lanes>(s: L, square: L::V) -> [L::V; 2] {
     if s.all_less(square, s.splat(MODERATE)) {
@@ -305,13 +306,57 @@ mod tests {
     #[test]
     fn lanes_do_as_the_plain_functions() {
         let axis = Vec3A::new(0.36, -0.48, 0.8);
-        for angle in [0.0, 1e-7, 1e-3, 0.5, 1.6, 3.0, 3.1] {
+        // The last two are 4.49 and 4.50 the other way round: beside where the exponential changes its ways.
+        for angle in [0.0, 1e-7, 1e-3, 0.5, 1.6, 3.0, 3.1, -1.79, -1.78] {
             let around = |l: usize| [axis, -axis, Vec3A::X, Vec3A::Y, -Vec3A::Z, axis.yzx(), axis.zxy(), Vec3A::Z][l];
             let rotations = std::array::from_fn(|l| around(l) * angle);
             check(rotations, [Vec3A::ZERO; 8], 1.0);
             check(rotations, [Vec3A::ZERO; 8], -1.00001);
             // Another branch: references up to 9 radians away.
             check(rotations, std::array::from_fn(|l| around(l) * (2.0 + l as f32)), 0.99999);
+            // All eight on one branch.
+            for reference in [4.5, 6.2, 9.0] {
+                check(rotations, std::array::from_fn(|l| around(l) * reference), 1.0);
+            }
+        }
+    }
+
+    /// sin(θ/2)/θ and cos(θ/2) of eight angles.
+    struct Halves<'a>([f32; 8], &'a mut [[f32; 8]; 2]);
+
+    impl Kernel for Halves<'_> {
+        fn run<L: Lanes>(self, s: L) {
+            let squares = s.load(&Row(self.0.map(|angle| angle * angle)));
+            *self.1 = half_angle(s, squares).map(|v| s.array(v));
+        }
+    }
+
+    #[test]
+    fn half_angles_are_right_on_both_ways() {
+        let check = |angles: [f32; 8]| {
+            for instructions in [Instructions::Portable, Instructions::detect()] {
+                let mut found = [[0.0; 8]; 2];
+                instructions.run(Halves(angles, &mut found));
+                for l in 0..8 {
+                    // Of the rounded square, which is what was asked for.
+                    let theta = f64::from(angles[l] * angles[l]).sqrt();
+                    let sine = if theta == 0.0 { 0.5 } else { (theta / 2.0).sin() / theta };
+                    let cosine = (theta / 2.0).cos();
+                    let [found_sine, found_cosine] = [f64::from(found[0][l]), f64::from(found[1][l])];
+                    // Both may be negated: it is the same rotation.
+                    let sign = (found_sine * sine + found_cosine * cosine).signum();
+                    let off = [(found_sine - sign * sine).abs(), (found_cosine - sign * cosine).abs()];
+                    // Two ten-millionths, and half the last bit of one for rounding it.
+                    assert!(off.iter().all(|&off| off < 2.6e-7), "{}: off by {off:?}", angles[l]);
+                }
+            }
+        };
+        for k in 0..1200 {
+            let angle = k as f32 * 0.0075;
+            let near = std::array::from_fn(|l| angle + l as f32 * 1e-3);
+            check(near);
+            // One that is not moderate takes the other way with all.
+            check(std::array::from_fn(|l| if l == 5 { 9.0 } else { near[l] }));
         }
     }
 
