@@ -163,7 +163,8 @@ pub(super) fn short_logarithms<L: Lanes>(s: L, [x, y, z, w]: Quaternions<L>) -> 
     let twice = s.div(one, s.add(one, s.sqrt(s.add(one, square))));
     // arctan(√y)/√y for y ≤ 0.1716, off by 6e-10.
     let arctan = [1.0, -0.333_333_08, 0.199_982_37, -0.142_404_11, 0.105_756_49, -0.060_398_113];
-    let scale = s.mul(s.splat(8.0), polynomial(s, s.mul(s.mul(twice, twice), square), arctan));
+    // The angle is 2φ, eight times the arc tangent.
+    let scale = in_pairs(s, s.mul(s.mul(twice, twice), square), arctan.map(|c| 8.0 * c));
     let factor = s.mul(s.mul(once, twice), scale);
     (scaled(s, [x, y, z], factor), factor)
 }
