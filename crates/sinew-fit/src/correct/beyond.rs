@@ -137,6 +137,7 @@ fn less_displacements(model: &Model, seen: &Training) -> Option<Training> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::rr::RrParams;
     use crate::{Method, Quiet};
     use sinew_examples::datasets;
 
@@ -145,6 +146,7 @@ mod tests {
         let examples = datasets::by_name(name).unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
         let Method::RotationalRegression(params) = Method::by_name("rr").unwrap() else { panic!("it is one") };
+        let params = RrParams { points: false, ..params };
         let fitted = crate::method::regressions(&training, &params, &Quiet).unwrap().swap_remove(0);
         (training, fitted.model, fitted.report)
     }

@@ -45,7 +45,7 @@ pub(super) fn over_ranges(model: &Model, bounds: &Bounds, skeleton: &Skeleton, r
     let block = |block: &Block| {
         let displaced = Displaced::of(model, block);
         let needs = setting.needs(block, &displaced, ranges);
-        let points = points.as_ref().map(|(rr, points)| Drawn::new(&setting, rr, points, block));
+        let points = points.as_ref().map(|(rr, points)| Drawn::parts(&setting, rr, points, block));
         let block = Vertices { block, displaced, points };
         let sides = pieces::hull(ranges, &needs.symbols, |piece| setting.block(&block, &needs, piece));
         widening.widened(sides)
@@ -58,8 +58,8 @@ struct Vertices<'a> {
     block: &'a Block,
     /// By a correction of vertices.
     displaced: Vec<Displaced>,
-    /// From points, if the model has some.
-    points: Option<Drawn>,
+    /// From points, if the model has some: parts of the block.
+    points: Option<Vec<Drawn>>,
 }
 
 /// What is the same for all blocks.
@@ -71,6 +71,7 @@ pub(super) struct Setting<'a> {
     /// Rest transforms in the root's rest frame, (J).
     pub(super) rest: Vec<DAffine3>,
     pub(super) to_root: DAffine3,
+    pub(super) root: usize,
     /// Whether beyond the trained ranges the pose is held and vertices are carried on from it, rather than gradients.
     pub(super) holds_bones: bool,
     /// The bones that carry each key gradient on beyond the trained ranges, (P); none if the pose is held.
@@ -100,6 +101,7 @@ impl<'a> Setting<'a> {
             proxies,
             rest,
             to_root,
+            root: skeleton.root(),
             holds_bones,
             carriers: rr.map_or_else(Vec::new, carriers),
             trained: rr.map(|rr| model.held_ranges(rr)),
@@ -115,15 +117,17 @@ impl<'a> Setting<'a> {
         let held = self.holds_bones && (0..needs.used.len()).any(|b| needs.used[b] && joints.seen(b).held);
         let bones = self.bones_from(needs.home, needs, &joints);
         let moved = self.displacement(&vertices.displaced, &bones, &joints);
+        let placed = |bones: &Bones, moved: [Form; 3]| {
+            let part =
+                |sides: [Form; 3]| Sides::from(bones.home.rigid_point(std::array::from_fn(|i| sides[i] + moved[i])));
+            drawn(bones).into_iter().map(part).reduce(Sides::hull).expect("a block has vertices")
+        };
         if !held {
-            let (sides, moved) = (drawn(&bones), moved.unwrap_or([Form::ZERO; 3]));
-            return bones.home.rigid_point(std::array::from_fn(|i| sides[i] + moved[i])).into();
+            return placed(&bones, moved.unwrap_or([Form::ZERO; 3]));
         }
         let carriers = carriers(vertices.block, needs.home, &joints);
-        let carried = |&(b, _): &(usize, Interval)| -> Sides {
-            let bones = self.bones_from(b, needs, &joints);
-            bones.home.rigid_point(drawn(&bones)).into()
-        };
+        let carried =
+            |&(b, _): &(usize, Interval)| -> Sides { placed(&self.bones_from(b, needs, &joints), [Form::ZERO; 3]) };
         let parts: Vec<Sides> = carriers.iter().map(carried).collect();
         let shares: Vec<Interval> = carriers.iter().map(|carrier| carrier.1).collect();
         // Displacements of vertices stand in the held pose's frames, and nothing carries them on.
@@ -136,11 +140,11 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The block as the palette draws it, relative to the home bone of `bones`.
-    fn drawn(&self, vertices: &Vertices, bones: &Bones, joints: &Joints, driven: Option<&Driven>) -> [Form; 3] {
+    /// The parts of the block as the palette draws them, relative to the home bone of `bones`.
+    fn drawn(&self, vertices: &Vertices, bones: &Bones, joints: &Joints, driven: Option<&Driven>) -> Vec<[Form; 3]> {
         let proxies = regression(self.model).map(|rr| Proxies::new(rr, self, bones, joints, driven));
         if let (Some(points), Some(proxies)) = (&vertices.points, &proxies) {
-            return points.over(bones, proxies);
+            return points.iter().map(|part| part.over(bones, proxies)).collect();
         }
         let block = vertices.block;
         let pivot = self.to_root.transform_point3(block.pivot.as_dvec3());
@@ -161,7 +165,7 @@ impl<'a> Setting<'a> {
             let turned = transform.vector(std::array::from_fn(|i| Form::around(centre[i], half[i])));
             (0..3).for_each(|i| sides[i] = sides[i] + turned[i]);
         }
-        sides
+        vec![sides]
     }
 
     /// What a correction of vertices adds, relative to the home bone of `bones`.

@@ -34,6 +34,17 @@ impl From<[Form; 3]> for Sides {
     }
 }
 
+impl Sides {
+    /// Around both.
+    pub(super) fn hull(self, other: Self) -> Self {
+        let steeper = |i: usize, k: usize| self.slopes[i][k].max(other.slopes[i][k]);
+        Self {
+            range: std::array::from_fn(|i| self.range[i].hull(other.range[i])),
+            slopes: std::array::from_fn(|i| std::array::from_fn(|k| steeper(i, k))),
+        }
+    }
+}
+
 /// A part of the ranges and its box.
 struct Piece {
     ranges: RangesOfMotion,

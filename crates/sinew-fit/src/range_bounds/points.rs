@@ -20,6 +20,12 @@ use super::interval::{Interval, blended};
 use super::kernels::Displaced;
 use super::proxies::Proxies;
 
+/// Vertices of a part at most: time against tightness.
+const PART: usize = 32;
+
+/// Weights sum to one up to this: a dozen numbers in f32.
+const ROUNDED: f64 = 1e-5;
+
 /// The points of every vertex of a model, in the root's rest frame, (V): palette entries and h.
 pub(super) type Points = Vec<Vec<(usize, DVec4)>>;
 
@@ -46,9 +52,22 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    pub(super) fn new(setting: &Setting, rr: &RotationalRegression, points: &Points, block: &Block) -> Self {
+    /// Parts of `block` whose vertices are drawn from the same entries. What is known of a source's numbers is a box
+    /// around those of all vertices: vertices that do not have it would pull nil into it, and numbers of either sign, which
+    /// cancel in each vertex, would no longer do so in the sum of boxes.
+    pub(super) fn parts(setting: &Setting, rr: &RotationalRegression, points: &Points, block: &Block) -> Vec<Self> {
+        let mut alike = BTreeMap::<Vec<usize>, Vec<&[(usize, DVec4)]>>::new();
+        for &v in &block.vertices {
+            let row = &points[v as usize][..];
+            alike.entry(row.iter().map(|pair| pair.0).collect()).or_default().push(row);
+        }
+        let parts = alike.values().flat_map(|rows| rows.chunks(PART));
+        parts.map(|rows| Self::new(setting, rr, block, rows)).collect()
+    }
+
+    /// `vertices` of `block`.
+    fn new(setting: &Setting, rr: &RotationalRegression, block: &Block, vertices: &[&[(usize, DVec4)]]) -> Self {
         let pivot = setting.to_root.transform_point3(block.pivot.as_dvec3());
-        let vertices: Vec<&[(usize, DVec4)]> = block.vertices.iter().map(|&v| &points[v as usize][..]).collect();
         let over_bones = |row: &&[(usize, DVec4)]| {
             let mut sums = BTreeMap::<usize, DVec4>::new();
             for &(entry, h) in *row {
@@ -56,6 +75,12 @@ impl Drawn {
                     Some(bone) => *sums.entry(bone).or_default() += h,
                     None => rr.c2.row(entry).for_each(|(b, c)| *sums.entry(b).or_default() += transposed(c, h)),
                 }
+            }
+            // The root stands at the origin of its own frame: how often its place counts does not matter, but weights that sum
+            // to one leave nothing over.
+            let remains = 1.0 - sums.values().map(|h| h.w).sum::<f64>();
+            if remains.abs() > ROUNDED {
+                sums.entry(setting.root).or_default().w += remains;
             }
             sums.values_mut().for_each(|h| *h -= (pivot * h.w).extend(0.0));
             sums
@@ -77,7 +102,7 @@ impl Drawn {
         Self {
             bones,
             gradients: boxes(&gradients).into_iter().map(|(k, all)| (k, place(all))).collect(),
-            changes: changes(setting, &vertices),
+            changes: changes(setting, vertices),
             remains,
             pivot,
         }

@@ -15,11 +15,16 @@ fn dataset(name: &str) -> Examples {
     datasets::by_name(name).expect("a built-in set").make()
 }
 
-/// Rotational regression by `proxies` proxy bones, corrected in `place`, fitted to every `step`th training pose.
+/// Rotational regression by `proxies` proxy bones, drawn by weights, corrected in `place`, fitted to every `step`th training pose.
 fn regression(examples: &Examples, proxies: usize, place: Option<Place>, step: usize) -> Model {
+    let drawn_by_weights = RrParams { points: false, proxy_bones: Some(proxies), ..RrParams::default() };
+    fitted(examples, drawn_by_weights, place, step)
+}
+
+fn fitted(examples: &Examples, params: RrParams, place: Option<Place>, step: usize) -> Model {
     let training = Training::new(examples, &examples.split().train).unwrap();
     let some: Vec<usize> = (0..training.pose_count()).step_by(step).collect();
-    let method = Method::RotationalRegression(RrParams { proxy_bones: Some(proxies), ..RrParams::default() });
+    let method = Method::RotationalRegression(params);
     let method = match place {
         Some(place) => Method::Corrected(Box::new(method), CorrectionParams::new(place)),
         None => method,
@@ -125,8 +130,18 @@ fn no_pose_leaves_the_bounds_of_a_distilled_regression() {
     check_within("arm, distilled", &arm, &model);
 }
 
-/// The same with key gradients, kernels and displacements of vertices, whatever the points. No fit gives such points, so that
-/// nothing is asked of the boxes' width.
+/// So does a regression that is not corrected, unless it is drawn by weights.
+#[test]
+fn no_pose_leaves_the_bounds_of_a_regression_drawn_from_points() {
+    let arm = dataset("arm");
+    let model = fitted(&arm, RrParams { proxy_bones: Some(6), ..RrParams::default() }, None, 1);
+    assert!(matches!(&model.deformer, Deformer::RotationalRegression(rr) if !rr.points.is_empty()));
+    check_beyond("arm, from points", &arm, &model, &["hinge 0 0 1 -20 100", "hinge 1 0 0 -40 40"]);
+    check_within("arm, from points", &arm, &model);
+}
+
+/// The same with kernels and displacements of vertices, whatever the points. No fit gives such points, so that nothing is asked of the
+/// boxes' width.
 #[test]
 fn no_pose_leaves_the_bounds_of_a_regression_with_points() {
     let arm = dataset("arm");

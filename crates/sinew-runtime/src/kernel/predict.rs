@@ -63,7 +63,9 @@ impl Predictors {
             Self {
                 own: own.map(|k| place(which, k as u16)),
                 frames: Places::new(own.map(|k| place(turning, d.frames[k]))),
-                joints: (0..width).map(|w| Places::new(own.map(|k| place(joints, d.joints[k * d.width + w])))).collect(),
+                joints: (0..width)
+                    .map(|w| Places::new(own.map(|k| place(joints, d.joints[k * d.width + w]))))
+                    .collect(),
                 constant: column(columns - 1),
                 columns: match d.features {
                     3 => Columns::Angles((0..width).map(|w| std::array::from_fn(|k| column(3 * w + k))).collect()),

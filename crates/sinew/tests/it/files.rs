@@ -50,7 +50,7 @@ fn an_exported_glb_shows_the_model() {
 fn exports_come_near_to_what_is_drawn_from_points() {
     let folder = tempfile::tempdir().unwrap();
     ok(folder.path(), "data arm -o arm.npz");
-    ok(folder.path(), "fit arm.npz --method rr --points -o arm.sinew");
+    ok(folder.path(), "fit arm.npz --method rr -o arm.sinew");
     let model = sinew_runtime::Model::from_bytes(&std::fs::read(folder.path().join("arm.sinew")).unwrap()).unwrap();
     assert!(matches!(&model.deformer, sinew_runtime::Deformer::RotationalRegression(rr) if !rr.points.is_empty()));
     let export = sinew(folder.path(), "export arm.sinew --proxy-bones --animation arm.npz -o arm.glb");

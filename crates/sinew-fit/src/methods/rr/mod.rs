@@ -18,6 +18,7 @@ pub mod key_gradients;
 pub mod mean_shift;
 pub mod near_rigid;
 pub mod poisson;
+pub mod prediction;
 pub mod predictor;
 pub mod prune;
 pub mod reduce;
@@ -35,7 +36,7 @@ use crate::geometry::JointRotations;
 use crate::geometry::gradient::RestTriangles;
 use crate::methods::ssd::SparseWeights;
 use crate::report::Iterations;
-use crate::{FitError, FitReport, Progress, Training};
+use crate::{FitError, FitReport, Progress, Training, drawing, to_model};
 use choose::RidgeChoice;
 use key_gradients::KeyGradients;
 use near_rigid::{NearRigid, NearRigidParams};
@@ -69,10 +70,6 @@ const WORTHWHILE: f64 = 0.04;
 /// Vertices a proxy bone at least, when the number is chosen: predicting a proxy costs about as much as skinning this many
 /// vertices, so that fewer would make prediction the larger part of a frame.
 const VERTICES_PER_PROXY: usize = 30;
-
-/// What fewer blocks of c₁ and c₂ may move a proxy's vertices by, as a part of the rms error that shows ([`thin::shown`]): what
-/// draws the vertices is fitted afterwards and makes up for it.
-const CONDENSED: f64 = 0.3;
 
 /// How groups of vertices are found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -108,8 +105,8 @@ pub struct RrParams {
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
     /// Whether the refined model is brought to fewer blocks ([`condense`]) and its vertices are drawn from points
-    /// ([`drawing`](crate::drawing)), if that holds: less time a frame on small meshes and as near to unseen poses, but poses
-    /// beyond the trained ranges take longer and have wider bounds. Not where a correction follows: distillation does it.
+    /// ([`drawing`](crate::drawing)), if that holds: two thirds of the time a frame on small meshes and as near to unseen poses,
+    /// but poses beyond the trained ranges take longer. Not where a correction follows: distillation does it.
     pub points: bool,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
@@ -126,7 +123,7 @@ impl Default for RrParams {
             clustering: Clustering::default(),
             prune: 0.05,
             refine: Some(RefineParams::default()),
-            points: false,
+            points: true,
             to_be_corrected: false,
         }
     }
@@ -399,7 +396,9 @@ impl Course<'_> {
                 if round + 1 == REFINE_ROUNDS && params.condenses() {
                     let count = (training.pose_count() * training.vertex_count()) as f64;
                     let shown = thin::shown(fit.error(training), ridge.squared_error);
-                    (fit.reduction, kept) = condense::condense(training, &fit, CONDENSED * (shown / count).sqrt());
+                    let cycles = drawing::left_for_prediction(training, &to_model::skin(self.skin));
+                    let condensed = condense::condense(training, &fit, (shown / count).sqrt(), cycles);
+                    (fit.reduction, kept) = (condensed.reduction, condensed.kept);
                 }
                 let every: Vec<usize> = (0..training.pose_count()).collect();
                 let left_out =
@@ -410,7 +409,7 @@ impl Course<'_> {
                     let shown = thin::shown(fit.error(training), ridge.squared_error);
                     let drawn = fit.weights;
                     // What is drawn anew afterwards is to choose from more.
-                    fit.weights = if params.to_be_corrected || params.points {
+                    fit.weights = if params.to_be_corrected || params.condenses() {
                         thin::hardly(training, &transforms, drawn, params.influences, shown)
                     } else {
                         thin::toward_skinning(training, &transforms, drawn, params.influences, shown, self.skin, kept)

@@ -18,10 +18,10 @@ pub struct RrArgs {
     /// As few proxy bones as bring the training error under this: rms over the diagonal, e.g. 0.5%.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub error: Option<f64>,
-    /// Draw vertices from points over few proxy bones where that holds: faster on small meshes, slower beyond the trained
-    /// ranges. A correction of proxy bones is distilled instead, which includes it.
-    #[arg(long, conflicts_with_all = ["no_refine", "correct"])]
-    pub points: bool,
+    /// Draw vertices from points over few proxy bones: faster, most of all on small meshes, but slower beyond the trained ranges;
+    /// auto: where as near to the examples [default: auto]. A correction of proxy bones is distilled instead, which includes it.
+    #[arg(long, value_enum, conflicts_with_all = ["no_refine", "correct"])]
+    pub points: Option<Points>,
     /// Leave out the end-to-end refinement: the form of the 2007 thesis.
     #[arg(long)]
     pub no_refine: bool,
@@ -47,6 +47,15 @@ pub enum Form {
     Auto,
 }
 
+/// Whether vertices are drawn from points.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Points {
+    /// Where that holds.
+    Auto,
+    /// Never: by weights.
+    Off,
+}
+
 /// How vertices are grouped.
 #[derive(ValueEnum, Debug, Clone, Copy)]
 pub enum Groups {
@@ -67,7 +76,7 @@ impl RrArgs {
         let reduced_only = [
             ("--proxy-bones", self.proxy_bones.is_some()),
             ("--error", self.error.is_some()),
-            ("--points", self.points),
+            ("--points", self.points.is_some()),
             ("--no-refine", self.no_refine),
             ("--refine-ridge", self.refine_ridge.is_some()),
             ("--clustering", self.clustering.is_some()),
@@ -81,7 +90,7 @@ impl RrArgs {
             Method::RotationalRegression(params) => {
                 params.proxy_bones = self.proxy_bones.or(params.proxy_bones);
                 params.error = self.error.or(params.error);
-                params.points |= self.points;
+                params.points = self.points.map_or(params.points, |points| points == Points::Auto);
                 params.predictor = form.unwrap_or(params.predictor);
                 match self.clustering {
                     Some(Groups::MeanShift) => params.clustering = Clustering::MeanShift(BANDWIDTH),
