@@ -47,7 +47,8 @@ pub(super) fn over_ranges(model: &Model, bounds: &Bounds, skeleton: &Skeleton, r
         let needs = setting.needs(block, &displaced, ranges);
         let points = points.as_ref().map(|(rr, points)| Drawn::parts(&setting, rr, points, block));
         let block = Vertices { block, displaced, points };
-        let sides = pieces::hull(ranges, &needs.symbols, |piece| setting.block(&block, &needs, piece));
+        let halvings = if block.points.is_some() { pieces::HALVINGS_OF_POINTS } else { pieces::HALVINGS };
+        let sides = pieces::hull(ranges, &needs.symbols, halvings, |piece| setting.block(&block, &needs, piece));
         widening.widened(sides)
     };
     bounds.blocks.par_iter().map(block).collect()

@@ -9,7 +9,10 @@ use super::interval::Interval;
 use crate::norm::ranges::{RangesOfMotion, Turn};
 
 /// How often a piece is halved, for one block: about as much work as the even pieces. Time against tightness; any number is safe.
-const HALVINGS: usize = 300;
+pub(super) const HALVINGS: usize = 300;
+
+/// The same for a block that is drawn from points: large numbers of either sign, which only small pieces know to cancel.
+pub(super) const HALVINGS_OF_POINTS: usize = 1000;
 
 /// Into how many even pieces the ranges of a block are cut before that.
 const PIECES: usize = 625;
@@ -52,10 +55,12 @@ struct Piece {
     slopes: [[f64; SYMBOLS]; 3],
 }
 
-/// The box around `bound(ranges)`, halving `hinges`: (joint, place among its turns), the places of the forms' unknowns.
+/// The box around `bound(ranges)`, with so many `halvings` of `hinges`: (joint, place among its turns), the places of the forms'
+/// unknowns.
 pub(super) fn hull(
     ranges: &RangesOfMotion,
     hinges: &[(usize, usize)],
+    halvings: usize,
     bound: impl Fn(&RangesOfMotion) -> Sides,
 ) -> [Interval; 3] {
     let piece = |ranges: RangesOfMotion, within: Option<[Interval; 3]>| {
@@ -64,7 +69,7 @@ pub(super) fn hull(
         Piece { ranges, sides, slopes }
     };
     let mut pieces: Vec<Piece> = grid(ranges, hinges).into_iter().map(|cut| piece(cut, None)).collect();
-    for step in 0..HALVINGS {
+    for step in 0..halvings {
         let (axis, low) = (step % 3, step % 2 == 0);
         let beyond = |piece: &Piece| if low { -piece.sides[axis].low } else { piece.sides[axis].high };
         let outermost = (0..pieces.len()).max_by(|&a, &b| beyond(&pieces[a]).total_cmp(&beyond(&pieces[b])));

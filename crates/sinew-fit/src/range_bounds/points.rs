@@ -21,7 +21,7 @@ use super::kernels::Displaced;
 use super::proxies::Proxies;
 
 /// Vertices of a part at most: time against tightness.
-const PART: usize = 32;
+const PART: usize = 8;
 
 /// Weights sum to one up to this: a dozen numbers in f32.
 const ROUNDED: f64 = 1e-5;

@@ -41,9 +41,10 @@ const IMAGINED: usize = 300;
 const IMAGINED_SHARE: f64 = 2.0;
 const CORNER_SHARE: f64 = 0.5;
 
-/// A ridge, as a part of a source's mean square: next to nothing, for sources that say the same and for the root's translation,
-/// which is nil.
-const RIDGE: f64 = 1e-9;
+/// A ridge, as a part of a source's mean square: for sources that say nearly the same, which would otherwise have large numbers of
+/// either sign that cancel in the poses that are seen and nowhere else, and for the root's translation, which is nil. A tenth of it
+/// makes bounds over ranges of motion twice as wide, ten times as much draws vertices farther from their poses.
+const RIDGE: f64 = 1e-7;
 
 /// Fewer blocks.
 #[derive(Debug, Clone)]
@@ -363,8 +364,9 @@ mod tests {
         let before = fit.all_transforms(&training);
         fit.reduction = condense(&training, &fit, 0.0, f32::INFINITY).reduction;
         for (before, after) in before.iter().flatten().zip(fit.all_transforms(&training).iter().flatten()) {
-            // 1e-5 of a metre: the ridge of 1e-9 moves what sources that say nearly the same share.
-            assert!(before.abs_diff_eq(*after, 1e-5), "{before:?} and {after:?}");
+            // 1e-3: the ridge of 1e-7 moves what sources share that say nearly the same, a vertex a tenth of a metre from its proxy
+            // by a tenth of a millimetre.
+            assert!(before.abs_diff_eq(*after, 1e-3), "{before:?} and {after:?}");
         }
     }
     #[test]
