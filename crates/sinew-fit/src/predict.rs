@@ -37,6 +37,20 @@ fn wide(t: Affine3A) -> DAffine3 {
     DAffine3 { matrix3: glam::Mat3::from(t.matrix3).as_dmat3(), translation: Vec3::from(t.translation).as_dvec3() }
 }
 
+/// The mean of several models' [`poses`].
+pub(crate) fn mean_poses(models: &[Model], training: &Training, transforms: &[Vec<DAffine3>]) -> Vec<Vec<DVec3>> {
+    let each = |model: &Model| poses(model, training, transforms.iter().map(Vec::as_slice));
+    let [first, others @ ..] = models else { return Vec::new() };
+    let mut mean = each(first);
+    for other in others {
+        for (sum, vertex) in mean.iter_mut().flatten().zip(each(other).into_iter().flatten()) {
+            *sum += vertex;
+        }
+    }
+    mean.iter_mut().flatten().for_each(|sum| *sum /= models.len() as f64);
+    mean
+}
+
 /// Vertices in the root's frame for poses given by their `T_b` in the root's frame, (J) each.
 pub(crate) fn poses<'a>(
     model: &Model,

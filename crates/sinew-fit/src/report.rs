@@ -2,6 +2,8 @@
 
 use sinew_runtime::Model;
 
+use crate::methods::rr::choose::RidgeChoice;
+
 /// A model and the report of its fit.
 #[derive(Debug, Clone)]
 pub struct Fitted {
@@ -23,6 +25,8 @@ pub struct FitReport {
     pub rigid: Option<f64>,
     /// The summed squared error of left-out training poses after an emulated correction, if one was foreseen.
     pub left_out_corrected: Option<f64>,
+    /// How rotational regression's refinement was settled, if there was one.
+    pub ridge: Option<RidgeChoice>,
     /// Iterative stages: (name, residual after each iteration, why it stopped).
     pub iterations: Vec<Iterations>,
     /// Numbers for every vertex or triangle, as (name, values): for pictures and for `--json`.

@@ -38,11 +38,12 @@ pub fn fit(
     };
     // Exact corrections and those with a budget of bytes stay as they were asked for.
     let free = params.place == Place::Proxies && params.closeness == Closeness::Smooth && params.bytes.is_none();
-    if free && params.distil != Distil::Off {
+    if let (true, Method::RotationalRegression(rr)) = (free && params.distil != Distil::Off, method) {
         progress.stage("distillation", 0);
         let gained = Gained { before, after: near(&fitted.model) };
-        if let Some(model) = distil::distil(training, &fitted.model, gained, params.distil, &mut fitted.report)? {
-            fitted.model = model;
+        let Fitted { model, report } = &mut fitted;
+        if let Some(distilled) = distil::distil(training, model, rr, gained, params.distil, report)? {
+            *model = distilled;
         }
     }
     if params.closeness == Closeness::Smooth {

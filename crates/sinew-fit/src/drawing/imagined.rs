@@ -51,12 +51,12 @@ struct Local {
     shifts: Vec<DVec3>,
 }
 
-/// The poses of `training` and, after them, imagined ones as `teacher` draws them.
+/// The poses of `training` and, after them, imagined ones as `teachers` draw them in the mean.
 #[must_use]
-pub fn beside(training: &Training, joints: &JointRotations, teacher: &Model, blend: Blend) -> Training {
+pub fn beside(training: &Training, joints: &JointRotations, teachers: &[Model], blend: Blend) -> Training {
     let count = (VERTICES / training.vertex_count().max(1)).clamp(FEWEST, MOST);
     let weight = SHARE * training.pose_weights.iter().sum::<f64>() / count as f64;
-    drawn(training, training, poses(training, joints, count, blend), teacher, weight)
+    drawn(training, training, poses(training, joints, count, blend), teachers, weight)
 }
 
 /// So many imagined poses, (count)(J).
@@ -79,17 +79,17 @@ pub fn poses(training: &Training, joints: &JointRotations, count: usize, blend: 
     (0..count).map(&mut imagine).collect()
 }
 
-/// The poses that are `seen` and, after them, others as `teacher` draws them, each of which counts `weight`.
+/// The poses that are `seen` and, after them, others as `teachers` draw them, each of which counts `weight`.
 fn drawn(
     training: &Training,
     seen: &Training,
     transforms: Vec<Vec<DAffine3>>,
-    teacher: &Model,
+    teachers: &[Model],
     weight: f64,
 ) -> Training {
     let count = transforms.len();
     let mut all = seen.clone();
-    all.vertices.extend(predict::poses(teacher, training, transforms.iter().map(Vec::as_slice)));
+    all.vertices.extend(predict::mean_poses(teachers, training, &transforms));
     all.transforms.extend(transforms);
     all.pose_weights.extend(std::iter::repeat_n(weight, count));
     let first = seen.sources.iter().max().map_or(0, |last| last + 1);
@@ -98,19 +98,19 @@ fn drawn(
 }
 
 /// The poses that are `seen` and, after them, the training poses turned twice as far and held within the trained ranges, as
-/// `teacher` draws them: corners of the ranges, where poses beyond them are held. All together they count `share` times what
+/// `teachers` draw them: corners of the ranges, where poses beyond them are held. All together they count `share` times what
 /// is seen.
 #[must_use]
 pub fn with_corners(
     seen: &Training,
     training: &Training,
     joints: &JointRotations,
-    teacher: &Model,
+    teachers: &[Model],
     share: f64,
 ) -> Training {
     let corners = corners(training, joints);
     let weight = share * seen.pose_weights.iter().sum::<f64>() / corners.len() as f64;
-    drawn(training, seen, corners, teacher, weight)
+    drawn(training, seen, corners, teachers, weight)
 }
 
 /// The training poses, or some of them, turned twice as far and held within the trained ranges.
@@ -248,14 +248,14 @@ mod tests {
     fn imagined_poses_stand_behind_the_training_poses_and_are_drawn_by_the_teacher() {
         let examples = datasets::by_name("arm").unwrap().make();
         let training = Training::new(&examples, &examples.split().train).unwrap();
-        let teacher = crate::fit(&training, &Method::by_name("ssd").unwrap(), &Quiet).unwrap().model;
+        let teacher = [crate::fit(&training, &Method::by_name("ssd").unwrap(), &Quiet).unwrap().model];
         let joints = JointRotations::new(&training);
         let [both, others] = [Blend::Joints, Blend::Poses].map(|blend| beside(&training, &joints, &teacher, blend));
         assert!(both.transforms.last() != others.transforms.last());
         let trained = training.pose_count();
         assert_eq!(both.vertices[..trained], training.vertices[..]);
         assert!(both.pose_count() >= trained + FEWEST);
-        let drawn = predict::poses(&teacher, &training, both.transforms[trained..].iter().map(Vec::as_slice));
+        let drawn = predict::poses(&teacher[0], &training, both.transforms[trained..].iter().map(Vec::as_slice));
         assert_eq!(both.vertices[trained..], drawn[..]);
         let imagined: f64 = both.pose_weights[trained..].iter().sum();
         // 1e-9: a sum of up to three hundred weights.

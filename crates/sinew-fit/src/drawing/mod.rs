@@ -14,6 +14,8 @@ pub mod imagined;
 pub mod points;
 pub mod registers;
 
+use std::slice;
+
 use glam::DAffine3;
 use sinew_runtime::deform::RotationalRegression;
 use sinew_runtime::{Deformer, Model, Skin};
@@ -124,8 +126,8 @@ struct Redrawing<'a> {
 impl<'a> Redrawing<'a> {
     fn new(training: &'a Training, model: &'a Model, deformer: &'a RotationalRegression, topology: &Topology) -> Self {
         let joints = JointRotations::new(training);
-        let within = imagined::beside(training, &joints, model, Blend::Joints);
-        let seen = imagined::with_corners(&within, training, &joints, model, CORNERS);
+        let within = imagined::beside(training, &joints, slice::from_ref(model), Blend::Joints);
+        let seen = imagined::with_corners(&within, training, &joints, slice::from_ref(model), CORNERS);
         let skin = &model.character.skin;
         Self {
             proxies: predict::proxy_transforms(model, &seen, deformer.proxy_count()),

@@ -20,8 +20,8 @@ use crate::correct::regions;
 use crate::geometry::JointRotations;
 use crate::{Training, predict};
 
-/// A ridge on the coefficients of terms, which are about one: next to nothing, for terms that nearly say the same.
-const RIDGE: f64 = 1e-6;
+/// A ridge on the coefficients of terms, which are about one: little, for terms that nearly say the same.
+const RIDGE: f64 = 1e-4;
 
 /// Terms a region at most: on a body more of them follow what chance makes of poses between the examples.
 const MOST_TERMS: usize = 16;

@@ -71,6 +71,9 @@ const WORTHWHILE: f64 = 0.04;
 /// vertices, so that fewer would make prediction the larger part of a frame.
 const VERTICES_PER_PROXY: usize = 30;
 
+/// Proxy bones at most.
+pub const MOST_PROXIES: usize = 10_000;
+
 /// How groups of vertices are found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Clustering {
@@ -110,6 +113,8 @@ pub struct RrParams {
     pub points: bool,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
     pub to_be_corrected: bool,
+    /// The refinement's ridge, if a fit with another number of proxy bones has settled it for `proxy_bones`.
+    pub ridge: Option<RidgeChoice>,
 }
 
 impl Default for RrParams {
@@ -125,6 +130,7 @@ impl Default for RrParams {
             refine: Some(RefineParams::default()),
             points: true,
             to_be_corrected: false,
+            ridge: None,
         }
     }
 }
@@ -193,7 +199,7 @@ pub fn fit(
     let (prepared, rigid) = (prepare(training, skin, params), describe::rigid_error(training));
     let course = Course { training, skin, params, prepared, rigid, progress };
     let Chosen { unrefined, ridge, fit, mut report } = match (params.proxy_bones, params.error) {
-        (Some(proxies), _) => course.of_size(proxies, None),
+        (Some(proxies), _) => course.of_size(proxies, params.ridge),
         (None, Some(error)) => course.to_error(error),
         (None, None) => {
             progress.stage("number of proxy bones", 0);
@@ -214,7 +220,7 @@ pub fn fit(
 
 fn check(params: &RrParams) -> Result<(), FitError> {
     let refuse = |name, value: String, range| Err(FitError::Parameter { name, value, range });
-    if let Some(proxies) = params.proxy_bones.filter(|proxies| !(1..=10_000).contains(proxies)) {
+    if let Some(proxies) = params.proxy_bones.filter(|proxies| !(1..=MOST_PROXIES).contains(proxies)) {
         return refuse("proxy-bones", proxies.to_string(), "1 to 10,000");
     }
     if let Some(error) = params.error.filter(|error| !(*error > 0.0 && error.is_finite())) {
@@ -379,6 +385,7 @@ impl Course<'_> {
         if let (Some(refinement), Some(ridge)) = (&params.refine, ridge) {
             let refinement = RefineParams { ridge: Some(ridge.ridge), ..refinement.clone() };
             report.found("refinement's ridge", ridge.ridge);
+            report.ridge = Some(RidgeChoice { rivals: [None; 2], ..ridge });
             if ridge.stacked {
                 report.found("weights fitted to", "predictions of left-out poses");
             }
