@@ -40,7 +40,9 @@ const WORDS: &str = "
 - *Distillation*: what a corrected regression has learned from a few examples, polynomials of joint rotations learn from some
   hundred poses that it draws, blends of the examples. They cost a fraction of it a frame and are about as close to unseen poses as
   their teacher. Since a teacher need not be fast, it displaces its vertices too; that gains a tenth on a body and a third on
-  `creature`. Eight vertices in a row are drawn from points of their own over the same few entries of the palette: four numbers
+  `creature`. And there are two of them, the second with a quarter more proxy bones: which triangles go together decides what becomes
+  of unseen poses more than the examples do, and the mean of two errs less. Over seven splits of two characters' frames that, with fewer
+  terms in exchange for more points, is a tenth less error for the same time. A third teacher brings hardly more. Eight vertices in a row are drawn from points of their own over the same few entries of the palette: four numbers
   an entry instead of one weight, so that two entries do what took four, and nothing is visited in vain. As many entries are visited
   as the time of plain skinning allows; a tenth more of that time would be a tenth less error on a body. The poses are blended
   joint by joint where examples are few, for whole blends leave most of what an arm can do unseen; on a body a few terms cannot learn what a teacher makes of combinations that no example comes near, and
@@ -54,9 +56,9 @@ const WORDS: &str = "
   plain skinning, the examples and the shape as a whole do: on `shoulder` a few dozen, on an arm with displaced vertices a few.
   Nothing changes for poses within the ranges beyond the third digit. What a whole tube does when it is twisted twice as far is left to it:
   drawn by weights that keep it as smooth as where skinning collapses it, it would be several times as far from poses within the ranges.
-- *Points without a correction* (`--points`): fewer blocks of c₁ and c₂, and vertices drawn from points, make a plain regression
-  faster by a fifth to a third, with the same error or less. It is asked for, because engines that take joints and
-  weights alone lose what points draw, and poses beyond the trained ranges take longer.
+- *Points without a correction*: fewer blocks of c₁ and c₂, and vertices drawn from points, take a third of a plain regression's time
+  a frame, more on a mesh of a few thousand vertices, for about the same error. Engines that take joints and weights alone
+  lose what points draw, and poses beyond the trained ranges take longer: `--points off` draws by weights.
 - *The refinement's ridge*: without a correction a weak one is best, with a correction often a stronger one, whose
   residual is smoother over poses. Left-out poses choose it after an emulated correction. Where the poses are few,
   leaving one out can speak for a strong ridge where it is wrong (`shoulder`), and now and then one ridge's residual is
@@ -104,17 +106,20 @@ Tried on the residuals of fitted models (two real characters, judged on their te
   modes each, instead of proxy bones that follow polynomials: more error on an arm, and on a body unsteady;
 - vertices that lie in a row made to share their proxy bones with one weight each instead of points: slower, for more
   proxies are visited;
-- teachers of a distilled regression that are means of several models: the corrected regressions with the rival ridges, with
+- other teachers of a distilled regression beside the first: the corrected regressions with the rival ridges, with
   displaced vertices or without (a few percent less error on arms, a few more on bodies), pose-space deformation or corrected
   animation space among them (more error, or vertices stick out);
-- for `--points`, blocks of c₁ and c₂ chosen together for the four proxies that the run time draws together, and half of the key
-  gradients left out: a tenth less time, a twentieth more error on `shoulder`, and `creature` is no longer drawn from points;
+- a distilled regression that learns a tenth or a fifth of every joint's range beyond its ends, from teachers that carry the skin on
+  there: a fiftieth less error on the body whose test poses go there, several hundredths more on all other splits, and an
+  arm's student loses too much;
+- half of its imagined poses blended joint by joint: a tenth more error on a body; two thirds more of them: a few percent less on
+  some splits, more on others;
+- more terms than the time of plain skinning leaves room for: what they gain is less than what fewer points lose. With half as
+  much time again, a body's error would be a seventh less, an arm's a fourteenth;
 - distillation wherever it loses little of the error to expect, not only of what the correction gains: `shoulder` would take two thirds
   of the time, and be a hundredth worse than without a correction;
-- half as many terms again a region: arms a fiftieth better, a body as much worse;
 - for the points of a distilled regression, twice four vertices in a row or scattered ones that move alike instead of eight in a
   row: what they gain is less than writing them costs;
-- terms of a distilled regression that must gain three or ten times as much: no steady gain;
 - terms chosen until nothing is left to gain: on a body twice the error beyond some twenty terms a region;
 - the mean of three corrected models with different numbers of proxy bones: a fifth less error on a body, hardly less on an arm, at
   three times the cost a frame. No single model of the same size came near it.
@@ -137,21 +142,26 @@ struct Variant {
     mirror: MirrorChoice,
     turns: usize,
     distil: Distil,
+    points: bool,
 }
 
 const fn variant(words: &'static str, refine: Option<Option<f64>>, correct: Option<(Place, Closeness)>) -> Variant {
-    Variant { words, refine, correct, mirror: MirrorChoice::Off, turns: TURNS, distil: Distil::Off }
+    Variant { words, refine, correct, mirror: MirrorChoice::Off, turns: TURNS, distil: Distil::Off, points: false }
 }
 
 const PROXIES: Option<(Place, Closeness)> = Some((Place::Proxies, Closeness::Smooth));
 const VERTICES: Option<(Place, Closeness)> = Some((Place::Vertices, Closeness::Smooth));
 
-const VARIANTS: [Variant; 16] = [
+const VARIANTS: [Variant; 17] = [
     variant("no refinement (the thesis's form)", None, None),
     variant("refined, ridge 1", Some(Some(1.0)), None),
     variant("refined, ridge 10", Some(Some(10.0)), None),
     variant("refined, ridge 100", Some(Some(100.0)), None),
     variant("refined, ridge by left-out poses", Some(None), None),
+    Variant {
+        points: true,
+        ..variant("ridge by left-out poses, drawn from points where that holds", Some(None), None)
+    },
     variant("no refinement, proxies corrected", None, PROXIES),
     variant("ridge 1, proxies corrected", Some(Some(1.0)), PROXIES),
     variant("ridge 10, proxies corrected", Some(Some(10.0)), PROXIES),
@@ -208,7 +218,8 @@ fn main() -> Result<()> {
 
 fn method(proxy_bones: Option<usize>, variant: &Variant) -> Method {
     let refine = variant.refine.map(|ridge| RefineParams { ridge, ..RefineParams::default() });
-    let rr = Method::RotationalRegression(RrParams { proxy_bones, refine, ..RrParams::default() });
+    let rr =
+        Method::RotationalRegression(RrParams { proxy_bones, refine, points: variant.points, ..RrParams::default() });
     match variant.correct {
         Some((place, closeness)) => {
             let params = CorrectionParams {

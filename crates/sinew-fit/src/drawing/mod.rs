@@ -73,6 +73,9 @@ const DRAWN: usize = 40;
 /// error hardly shows beside a third less time.
 const MAY_GROW: f64 = 0.15;
 
+/// How many times as large it may become at most, however much is expected: where examples are few, that says little.
+const AT_MOST: f64 = 1.5;
+
 /// `model`, a rotational regression, with its vertices drawn from points; why not, if that takes no less time, is farther from the
 /// training poses or does not hold beyond the trained ranges.
 pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -> Result<Model, &'static str> {
@@ -87,7 +90,7 @@ pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -
     let before = error(model);
     // What is expected on unseen poses says more than what is left on a few that were seen.
     let expected = report.expected.zip(report.rigid).map_or(0.0, |(expected, rigid)| expected * expected * rigid);
-    let most = before + MAY_GROW * before.max(expected);
+    let most = (before + MAY_GROW * before.max(expected)).min(AT_MOST * before);
     let mut refused = "it would take no less time";
     let redrawing = Redrawing::new(training, model, deformer, &topology);
     for least in LEAST {
