@@ -76,6 +76,14 @@ const MAY_GROW: f64 = 0.15;
 /// How many times as large it may become at most, however much is expected: where examples are few, that says little.
 const AT_MOST: f64 = 1.5;
 
+/// How far vertices may stick out at twice the trained ranges beyond what plain skinning and the examples do, in the neighbours'
+/// distance: a fiftieth of it does not show.
+const STICKS_OUT: f64 = 0.02;
+
+/// How many times as long as plain skinning a frame may take: where predicting proxy bones alone takes longer, as on a mesh of some
+/// hundred vertices, drawing them faster helps little.
+const SLOW: f32 = 2.0;
+
 /// `model`, a rotational regression, with its vertices drawn from points; why not, if that takes no less time, is farther from the
 /// training poses or does not hold beyond the trained ranges.
 pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -> Result<Model, &'static str> {
@@ -91,6 +99,10 @@ pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -
     // What is expected on unseen poses says more than what is left on a few that were seen.
     let expected = report.expected.zip(report.rigid).map_or(0.0, |(expected, rigid)| expected * expected * rigid);
     let most = (before + MAY_GROW * before.max(expected)).min(AT_MOST * before);
+    let plain = sinew_runtime::skinning_cycles(&model.character.skin) + BONE * training.bone_count() as f32;
+    if Prediction::of(deformer).cycles() > SLOW * plain {
+        return Err("predicting its proxy bones takes longer than drawing it");
+    }
     let mut refused = "it would take no less time";
     let redrawing = Redrawing::new(training, model, deformer, &topology);
     for least in LEAST {
@@ -102,7 +114,7 @@ pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -
             refused = "it would be farther from the training poses";
             continue;
         }
-        if spikes.farthest(&farther::drawn_farther(training, &drawn)) <= allowed.most {
+        if spikes.farthest(&farther::drawn_farther(training, &drawn)) <= allowed.examples + STICKS_OUT {
             let skin = sinew_runtime::skinning_cycles(&deformer.skin);
             report.found("vertices drawn from points", format!("yes, in {:.2} of the time of weights", cycles / skin));
             return Ok(drawn);

@@ -6,12 +6,11 @@
 
 use glam::DVec3;
 use sinew_examples::{Examples, Pose, datasets};
-use sinew_fit::correct::Place;
 use sinew_fit::{Fitted, Method, Quiet, Training, fit, to_model};
 use sinew_measure::farthest;
 use sinew_runtime::Evaluator;
 
-use crate::accuracy::{SMALL, fits, rr, tested};
+use crate::accuracy::{SMALL, fits};
 
 /// Data sets whose range is half a turn.
 const HALF_TURNS: [&str; 2] = ["bar", "tube-twist-180"];
@@ -96,8 +95,7 @@ fn check(name: &'static str) {
     let skinned = Farthest::drawn(examples, &skinned(examples), &poses);
     let real = train.iter().map(|&e| Farthest::of(examples, truth.pose(e), truth.vertices(e), None));
     let real = real.fold(Farthest::default(), Farthest::most);
-    let whole = [Place::Proxies, Place::Vertices].map(|place| tested(examples, &rr(None, Some(place))).0);
-    let models = [("no correction", &fits.plain), ("proxies", &whole[0]), ("vertices", &whole[1])];
+    let models = [("no correction", &fits.plain), ("proxies", &fits.whole[0]), ("vertices", &fits.whole[1])];
     let exact = fits.corrected.iter().filter(|(way, _)| way.ends_with("Exact"));
     for (way, fitted) in models.into_iter().chain(exact.map(|(way, fitted)| (way.as_str(), fitted))) {
         let found = Farthest::drawn(examples, fitted, &poses);
