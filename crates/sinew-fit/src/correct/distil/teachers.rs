@@ -41,3 +41,38 @@ fn displaced(training: &Training, corrected: &Model) -> Result<Model, FitError> 
     let displacements = vertices::fit(training, corrected, &params, &Quiet, &mut FitReport::default())?;
     Ok(corrected.clone().with_correction(Correction::Both(proxies.clone(), displacements))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict;
+    use sinew_examples::datasets;
+    use sinew_runtime::Deformer;
+
+    #[test]
+    fn the_second_teacher_has_other_groups_and_both_displace_vertices() {
+        let examples = datasets::by_name("arm").unwrap().make();
+        let training = Training::new(&examples, &examples.split().train).unwrap();
+        let params = RrParams { proxy_bones: Some(8), to_be_corrected: true, ..RrParams::default() };
+        let first = regressions(&training, &params, &Quiet).unwrap().swap_remove(0);
+        let ridge = first.report.ridge;
+        assert!(ridge.is_some(), "a refined regression says how it was settled");
+        let corrected = correct(&training, first, &CorrectionParams::new(Place::Proxies), &Quiet).unwrap().model;
+        let Deformer::RotationalRegression(deformer) = &corrected.deformer else { panic!("it is one") };
+        let both = teachers(&training, &corrected, deformer, &params, ridge).unwrap();
+        let proxies = |model: &Model| match &model.deformer {
+            Deformer::RotationalRegression(deformer) => deformer.proxy_count(),
+            other => panic!("not {}", other.kind()),
+        };
+        assert_eq!(both.iter().map(proxies).collect::<Vec<_>>(), [8, 10]);
+        assert!(both.iter().all(|model| model.vertex_correction().is_some()));
+        // What is learned is the mean of what they draw.
+        let poses = &training.transforms[..2];
+        let [one, other] = [0, 1].map(|k| predict::poses(&both[k], &training, poses.iter().map(Vec::as_slice)));
+        let mean = predict::mean_poses(&both, &training, poses);
+        for (mean, (a, b)) in mean.iter().flatten().zip(one.iter().flatten().zip(other.iter().flatten())) {
+            // 1e-12: the same sum in f64.
+            assert!(mean.abs_diff_eq((*a + *b) / 2.0, 1e-12), "{mean}");
+        }
+    }
+}
