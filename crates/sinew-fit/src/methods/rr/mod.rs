@@ -108,7 +108,7 @@ pub struct RrParams {
     /// The end-to-end refinement; `None` leaves it out, as in the thesis.
     pub refine: Option<RefineParams>,
     /// Whether the refined model is brought to fewer blocks ([`condense`]) and its vertices are drawn from points
-    /// ([`drawing`](crate::drawing)), if that holds: two thirds of the time a frame on small meshes and as near to unseen poses,
+    /// ([`drawing`]), if that holds: two thirds of the time a frame on small meshes and as near to unseen poses,
     /// but poses beyond the trained ranges take longer. Not where a correction follows: distillation does it.
     pub points: bool,
     /// Whether a correction follows: the refinement's ridge is then the one that is best with it.
