@@ -47,7 +47,13 @@ pub(super) fn skin(model: &Model, clip: &Retargeted, width: usize, rigid: bool) 
         return Ok(nested(&used, &transforms, weights, clip, |p| names[p].clone(), true));
     }
     let (rms, most) = refit::distance(&target, &palettes, &weights);
-    eprintln!("note: the baked joints differ from the model by {:.3} mm rms, {:.3} mm at most", 1e3 * rms, 1e3 * most);
+    let exact = match (regression.points.is_empty(), &model.correction) {
+        (true, _) => "",
+        (false, None) => "; fitted with --points off it is drawn by weights, which joints play exactly",
+        (false, Some(_)) => "; fitted with --distil off it is drawn by weights, which joints play exactly",
+    };
+    let (rms, most) = (1e3 * rms, 1e3 * most);
+    eprintln!("note: the baked joints differ from the model by {rms:.3} mm rms, {most:.3} mm at most{exact}");
     let used = Used::new(&weights, mesh.vertices(), palettes.first().map_or(0, Vec::len));
     Ok(nested(&used, &palettes, weights, clip, name, false))
 }
