@@ -188,8 +188,9 @@ pub fn fit(training: &Training, method: &Method, progress: &dyn Progress) -> Res
     if let Some(factor) = size::factor(training).filter(|_| method.regresses_rotations()) {
         let mut fitted = fit(&size::scaled(training, factor)?, method, progress)?;
         size::scale_model(&mut fitted.model, 1.0 / factor);
-        let FitReport { rigid, left_out_corrected, .. } = &mut fitted.report;
-        rigid.iter_mut().chain(left_out_corrected).for_each(|squares| *squares /= factor * factor);
+        let FitReport { rigid, left_out_corrected, ridge, .. } = &mut fitted.report;
+        let of_ridge = ridge.iter_mut().flat_map(|ridge| [&mut ridge.squared_error, &mut ridge.corrected]).flatten();
+        rigid.iter_mut().chain(left_out_corrected).chain(of_ridge).for_each(|squares| *squares /= factor * factor);
         return Ok(fitted);
     }
     let mut report = FitReport { warnings: exercised::warnings(training), ..FitReport::default() };

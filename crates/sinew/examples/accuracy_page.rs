@@ -42,7 +42,8 @@ const WORDS: &str = "
   their teacher. Since a teacher need not be fast, it displaces its vertices too; that gains a tenth on a body and a third on
   `creature`. And there are two of them, the second with a quarter more proxy bones: which triangles go together decides what becomes
   of unseen poses more than the examples do, and the mean of two errs less. Over seven splits of two characters' frames that, with fewer
-  terms in exchange for more points, is a tenth less error for the same time. A third teacher brings hardly more. Eight vertices in a row are drawn from points of their own over the same few entries of the palette: four numbers
+  terms in exchange for more points, is a tenth less error for about the same time. A third teacher brings hardly more.
+  Eight vertices in a row are drawn from points of their own over the same few entries of the palette: four numbers
   an entry instead of one weight, so that two entries do what took four, and nothing is visited in vain. As many entries are visited
   as the time of plain skinning allows; a tenth more of that time would be a tenth less error on a body. The poses are blended
   joint by joint where examples are few, for whole blends leave most of what an arm can do unseen; on a body a few terms cannot learn what a teacher makes of combinations that no example comes near, and
@@ -56,8 +57,8 @@ const WORDS: &str = "
   plain skinning, the examples and the shape as a whole do: on `shoulder` a few dozen, on an arm with displaced vertices a few.
   Nothing changes for poses within the ranges beyond the third digit. What a whole tube does when it is twisted twice as far is left to it:
   drawn by weights that keep it as smooth as where skinning collapses it, it would be several times as far from poses within the ranges.
-- *Points without a correction*: fewer blocks of c₁ and c₂, and vertices drawn from points, take a third of a plain regression's time
-  a frame, more on a mesh of a few thousand vertices, for about the same error. Engines that take joints and weights alone
+- *Points without a correction*: fewer blocks of c₁ and c₂, and vertices drawn from points, save a quarter to two fifths of a plain
+  regression's time a frame on a mesh of a few thousand vertices, little on a large one, for about the same error. Engines that take joints and weights alone
   lose what points draw, and poses beyond the trained ranges take longer: `--points off` draws by weights.
 - *The refinement's ridge*: without a correction a weak one is best, with a correction often a stronger one, whose
   residual is smoother over poses. Left-out poses choose it after an emulated correction. Where the poses are few,

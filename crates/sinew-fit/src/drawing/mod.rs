@@ -91,6 +91,10 @@ pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -
     if deformer.proxy_count() == 0 {
         return Err("it has no proxy bones");
     }
+    let plain = sinew_runtime::skinning_cycles(&model.character.skin) + BONE * training.bone_count() as f32;
+    if Prediction::of(deformer).cycles() > SLOW * plain {
+        return Err("predicting its proxy bones takes longer than drawing it");
+    }
     let topology = Topology::new(training.vertex_count(), training.mesh.triangles());
     let error = |model: &Model| squared_error(training, &predict::training_poses(model, training));
     let spikes = Spikes::new(training, &topology);
@@ -99,10 +103,6 @@ pub fn from_points(training: &Training, model: &Model, report: &mut FitReport) -
     // What is expected on unseen poses says more than what is left on a few that were seen.
     let expected = report.expected.zip(report.rigid).map_or(0.0, |(expected, rigid)| expected * expected * rigid);
     let most = (before + MAY_GROW * before.max(expected)).min(AT_MOST * before);
-    let plain = sinew_runtime::skinning_cycles(&model.character.skin) + BONE * training.bone_count() as f32;
-    if Prediction::of(deformer).cycles() > SLOW * plain {
-        return Err("predicting its proxy bones takes longer than drawing it");
-    }
     let mut refused = "it would take no less time";
     let redrawing = Redrawing::new(training, model, deformer, &topology);
     for least in LEAST {

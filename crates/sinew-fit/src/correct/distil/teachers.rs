@@ -15,7 +15,7 @@ use crate::methods::rr::{MOST_PROXIES, RrParams};
 use crate::{FitError, FitReport, Quiet, Training};
 
 /// How many times as many proxy bones the second teacher has: enough for other groups, and it is fitted in about the time of the
-/// first. A third teacher would gain another hundredth.
+/// first. A third teacher gained a hundredth at most.
 const MORE_PROXIES: f64 = 1.25;
 
 /// `corrected`, whose regression is `deformer`, and a second regression beside it, fitted like it with `params` and the ridge that
